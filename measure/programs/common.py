@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every benchmark needs: repeated timing, the state of the machine, and a table or JSON."""
+"""What every benchmark needs: times by turns, the state of the machine, and a table or JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass
@@ -33,15 +35,81 @@ class Row:
         return f"{min(self.values):.4g} to {max(self.values):.4g}"
 
 
-def seconds(action: Callable[[], object], repetitions: int) -> list[float]:
-    """Wall-clock seconds of each of `repetitions` calls, after one call that is not counted."""
-    action()
-    taken = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
+class Times(NamedTuple):
+    """Seconds of each call: by the clock, and of all cores, those of child processes too."""
+
+    wall: list[float]
+    cpu: list[float]
+
+
+def by_turns(
+    actions: Mapping[str, Callable[[], object]],
+    repetitions: int,
+    *,
+    calls: int = 1,
+    wait: Callable[[], None] = lambda: None,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[str], None] = lambda name: None,
+    warm: float = 0,
+) -> dict[str, Times]:
+    """Each action once a turn, so that all see the same machine; the first turn is not counted.
+
+    calls: so many in a row, of which one time is taken. wait: for enqueued work. before, after:
+    not timed. warm: actions that take fewer seconds are done once before they are timed, so that
+    the memory that another left, such as pages of another size, is not measured.
+    """
+    taken = {name: Times([], []) for name in actions}
+    for turn in range(repetitions + 1):
+        for name, action in actions.items():
+            for timed in (False, True) if warm else (True,):
+                before()
+                wait()
+                wall, cpu = time.perf_counter(), _cpu_seconds()
+                for _ in range(calls):
+                    result = action()
+                wait()
+                wall, cpu = time.perf_counter() - wall, _cpu_seconds() - cpu
+                del result
+                after(name)
+                if timed or wall > warm:
+                    break
+            if turn:
+                taken[name].wall.append(wall / calls)
+                taken[name].cpu.append(cpu / calls)
     return taken
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def rates(taken: Mapping[str, Times], size: float, unit: str = "GB/s") -> list[Row]:
+    """size: in the rate's unit."""
+    return [Row(name, unit, [size / each for each in times.wall]) for name, times in taken.items()]
+
+
+def ratio(taken: Mapping[str, Times], name: str, other: str) -> None:
+    """Prints how many times as fast as another an action is: the median of the turns."""
+    pairs = zip(taken[other].wall, taken[name].wall, strict=True)
+    found = statistics.median(theirs / own for theirs, own in pairs)
+    print(f"{name}: {found:.2f} times the rate of {other}", file=sys.stderr)
+
+
+class named:  # noqa: N801
+    """A library whose rows are left out where it is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        if kind is None or not issubclass(kind, ImportError):
+            return False
+        print(f"{self._name} is not installed: left out", file=sys.stderr)
+        return True
 
 
 def gpu_state() -> dict[str, str]:

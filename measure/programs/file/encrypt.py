@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from common import Row, parser, report, seconds
+from common import Row, Times, by_turns, named, parser, rates, ratio, report
 
 
 def main() -> None:
@@ -45,7 +44,7 @@ def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
     run(decrypt)
     run(["cmp", plain, opened])
     opened.unlink()
-    rates = by_turns(
+    taken = turns(
         {
             "cp": (["cp", plain, copy], copy),
             "warpcipher encrypt": (encrypt, sealed),
@@ -54,43 +53,29 @@ def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
         repetitions,
     )
     kept.unlink()
-    for name, times in rates.items():
-        ratio = statistics.median(a / b for a, b in zip(rates["cp"], times, strict=True))
-        print(f"{name}: {ratio:.2f} times the rate of cp", file=sys.stderr)
+    for name in taken:
+        ratio(taken, name, "cp")
     if shutil.which("openssl"):
         secret = ["-K", os.urandom(32).hex(), "-iv", os.urandom(16).hex()]
         enc = ["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", copy]
-        rates["openssl enc -aes-256-ctr"] = seconds(lambda: run(enc), repetitions)
-    try:
-        rates["tink AES256-GCM-HKDF 1 MB (Python)"] = seconds(tink_encryption(plain, copy), 1)
-    except ImportError:
-        print("tink is not installed: left out", file=sys.stderr)
+        taken |= turns({"openssl enc -aes-256-ctr": (enc, copy)}, repetitions)
+    with named("tink"):
+        encryption = tink_encryption(plain, copy)
+        taken |= by_turns({"tink AES256-GCM-HKDF 1 MB (Python)": encryption}, 1)
     if shutil.which("age"):
-        rates |= age_seconds(warpcipher, folder, plain, repetitions)
+        taken |= age_seconds(warpcipher, folder, plain, repetitions)
     else:
         print("age is not installed: left out", file=sys.stderr)
-    gib = mib / 1024
-    return [Row(name, "GiB/s", [gib / taken for taken in times]) for name, times in rates.items()]
+    return rates(taken, mib / 1024, "GiB/s")
 
 
-def by_turns(
-    commands: dict[str, tuple[list[object], Path]], repetitions: int
-) -> dict[str, list[float]]:
-    """Each command once a turn: all see the same machine. The file that it makes was not there, and
-    goes at once, as new memory may be slow. The first turn does not count."""
-    times: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(1 + repetitions):
-        for name, (command, made) in commands.items():
-            start = time.perf_counter()
-            run(command)
-            times[name].append(time.perf_counter() - start)
-            made.unlink()
-    return {name: taken[1:] for name, taken in times.items()}
+def turns(commands: dict[str, tuple[list[object], Path]], repetitions: int) -> dict[str, Times]:
+    """The file that a command makes was not there, and goes at once, as new memory may be slow."""
+    actions = {name: partial(run, command) for name, (command, _) in commands.items()}
+    return by_turns(actions, repetitions, after=lambda name: commands[name][1].unlink())
 
 
-def age_seconds(
-    warpcipher: str, folder: Path, plain: Path, repetitions: int
-) -> dict[str, list[float]]:
+def age_seconds(warpcipher: str, folder: Path, plain: Path, repetitions: int) -> dict[str, Times]:
     """Format age, by this command and by age itself, in turn: both see the same machine."""
     identity, ours, theirs, out = (folder / name for name in ("id", "ours", "theirs", "out"))
     run([warpcipher, "keygen", "--format", "age", identity])
@@ -109,11 +94,10 @@ def age_seconds(
         "warpcipher decrypt, age": ([warpcipher, "decrypt", "-i", identity, "-o", out, kept], out),
         "age -d": (["age", "-d", "-i", identity, "-o", out, kept], out),
     }
-    times = by_turns(commands, repetitions)
-    for mine, other in (("warpcipher encrypt, age", "age"), ("warpcipher decrypt, age", "age -d")):
-        ratio = statistics.median(a / b for a, b in zip(times[other], times[mine], strict=True))
-        print(f"{mine}: {ratio:.2f} times the rate of {other}", file=sys.stderr)
-    return times
+    taken = turns(commands, repetitions)
+    ratio(taken, "warpcipher encrypt, age", "age")
+    ratio(taken, "warpcipher decrypt, age", "age -d")
+    return taken
 
 
 def run(command: list[object]) -> None:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An encrypted file into memory of a GPU or of the host, by threads and sizes of pieces, against
-plain reads of the same file: on all threads into page-locked memory (what reading alone takes), and
-on one thread."""
+"""An encrypted file into memory of a GPU or of the host, against plain reads of the same file into
+page-locked memory (the time of reading only).
+
+On a tmpfs: by threads and sizes of pieces. On a disk, with --disk, the file is one that no cache
+holds, and plain reads go by O_DIRECT and through the page cache; all take turns, as the rate of a
+disk that others use changes within seconds."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import tempfile
@@ -12,13 +16,14 @@ from argparse import Namespace
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import warpcipher
-from common import Row, parser, report, seconds
+from common import Row, Times, by_turns, parser, rates, report
 from warpcipher import formats
 
 SLOT = 16 << 20
@@ -31,6 +36,7 @@ def main() -> None:
     arguments.add_argument("--mib", type=int, default=8192, help="size of the plaintext")
     arguments.add_argument("--folder", type=Path, required=True, help="on a tmpfs, or on a disk")
     arguments.add_argument("--host", action="store_true", help="to host memory, not to a GPU")
+    arguments.add_argument("--disk", action="store_true", help="past the caches, by turns")
     arguments.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     arguments.add_argument(
         "--piece-mib", type=int, nargs="+", default=[0, 1, 4, 8, 16], help="0: the shipped choice"
@@ -40,7 +46,11 @@ def main() -> None:
     out = bytearray(size) if options.host else warpcipher.DeviceArray(size, 0, 0)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "file"
-        rows = measure_columns(path, size, out, options) + measure_format(path, size, out, options)
+        if options.disk:
+            rows = measure_disk(path, size, out, options)
+        else:
+            rows = measure_columns(path, size, out, options)
+            rows += measure_format(path, size, out, options)
     residence = f"{options.folder} to {'host' if options.host else 'GPU'} memory"
     report(rows, options, size=f"{options.mib} MiB", residence=residence)
 
@@ -64,30 +74,28 @@ def measure_columns(path: Path, size: int, out: Any, options: Namespace) -> list
                     ivs=ivs[12 * first : 12 * (first + these)],
                 ).out
             )
-    rows = []
     with path.open("rb") as file:
-        for threads in options.threads:
-            taken = seconds(plain_read(file.fileno(), count * SEALED, threads), options.repetitions)
-            rows.append(rate(f"plain reads, {threads} threads", count * SEALED, taken))
-        for threads in options.threads:
-            for piece in options.piece_mib:
-
-                def read(threads: int = threads, piece: int = piece) -> None:
-                    formats.read_chunks(
-                        file.fileno(),
-                        "aes-256-gcm",
-                        key,
-                        out,
-                        offsets=offsets,
-                        lengths=lengths,
-                        ivs=ivs,
-                        threads=threads,
-                        piece_size=piece << 20,
-                    )
-
-                taken = seconds(read, options.repetitions)
-                rows.append(rate(f"{threads} threads, pieces of {piece or '-'} MiB", size, taken))
-    return rows
+        plain = {
+            f"plain reads, {threads} threads": plain_read(path, threads)
+            for threads in options.threads
+        }
+        ways = {
+            f"{threads} threads, pieces of {piece or '-'} MiB": partial(
+                formats.read_chunks,
+                file.fileno(),
+                "aes-256-gcm",
+                key,
+                out,
+                offsets=offsets,
+                lengths=lengths,
+                ivs=ivs,
+                threads=threads,
+                piece_size=piece << 20,
+            )
+            for threads in options.threads
+            for piece in options.piece_mib
+        }
+        return measure(plain, count * SEALED, options) + measure(ways, size, options)
 
 
 def measure_format(path: Path, size: int, out: Any, options: Namespace) -> list[Row]:
@@ -108,18 +116,46 @@ def measure_format(path: Path, size: int, out: Any, options: Namespace) -> list[
             while file.read(1 << 20):
                 pass
 
-        whole = seconds(lambda: read(out, 0), options.repetitions)
-        one = seconds(lambda: read(part, (size - tensor) // 2), options.repetitions)
-        order = seconds(read_in_order, options.repetitions)
-    return [
-        rate("formats.open, readinto", size, whole),
-        Row("formats.open, 32 MiB out of the file", "ms", [1000 * t for t in one]),
-        rate("formats.open, read(1 MiB) in order", size, order),
-    ]
+        ways = {
+            "formats.open, readinto": lambda: read(out, 0),
+            "formats.open, read(1 MiB) in order": read_in_order,
+        }
+        rows = measure(ways, size, options)
+        one = {"32 MiB": lambda: read(part, (size - tensor) // 2)}
+        times = by_turns(one, options.repetitions)["32 MiB"].wall
+    rows.append(Row("formats.open, 32 MiB out of the file", "ms", [1000 * t for t in times]))
+    return rows
 
 
-def rate(name: str, size: int, taken: list[float]) -> Row:
-    return Row(name, "GB/s", [size / t / 1e9 for t in taken])
+def measure_disk(path: Path, size: int, out: Any, options: Namespace) -> list[Row]:
+    key = os.urandom(32)
+    with path.open("wb") as writer:
+        formats.encrypt_stream(Zeros(size), writer, key)
+        writer.flush()
+        os.fsync(writer.fileno())
+
+    def ours() -> None:
+        with formats.open(path, key) as file:
+            file.readinto(out)
+
+    def forget() -> None:
+        """Takes the file out of the page cache."""
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    ways: dict[str, Callable[[], object]] = {"formats.open, readinto": ours}
+    for threads in options.threads:
+        for name, flags in (("O_DIRECT", os.O_DIRECT), ("page cache", 0)):
+            ways[f"{name}, {threads} threads"] = plain_read(path, threads, 4 << 20, flags)
+    return rates(by_turns(ways, options.repetitions, before=forget), size / 1e9)
+
+
+def measure(ways: dict[str, Callable[[], object]], size: int, options: Namespace) -> list[Row]:
+    """One way after the other, as a way's first read makes what the next ones use."""
+    taken: dict[str, Times] = {}
+    for name, way in ways.items():
+        taken |= by_turns({name: way}, options.repetitions)
+    return rates(taken, size / 1e9)
 
 
 class Zeros:
@@ -134,20 +170,29 @@ class Zeros:
         return count
 
 
-def plain_read(descriptor: int, size: int, threads: int) -> Callable[[], object]:
-    """Reads all of a file into page-locked slots, one for each thread."""
-    slots = [memoryview(warpcipher.pinned(SLOT)) for _ in range(threads)]
+def plain_read(
+    path: Path, threads: int, piece: int = SLOT, flags: int | None = None
+) -> Callable[[], object]:
+    """Reads all of a file into memory that is page-locked, or aligned where there are flags."""
+    slots = [
+        memoryview(warpcipher.pinned(piece) if flags is None else mmap.mmap(-1, piece))
+        for _ in range(threads)
+    ]
 
-    def work(number: int) -> None:
-        for offset in range(number * SLOT, size, threads * SLOT):
-            view = slots[number][: min(SLOT, size - offset)]
-            done = 0
-            while done < len(view):
-                done += os.preadv(descriptor, [view[done:]], offset + done)
+    def work(descriptor: int, number: int) -> None:
+        size = os.fstat(descriptor).st_size
+        for begin in range(number * piece, size, threads * piece):
+            at, end = begin, min(begin + piece, size)
+            while at < end:
+                at += os.preadv(descriptor, [slots[number][at - begin :]], at)
 
     def run() -> None:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
+        descriptor = os.open(path, os.O_RDONLY | (flags or 0))
+        try:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, [descriptor] * threads, range(threads)))
+        finally:
+            os.close(descriptor)
 
     return run
 

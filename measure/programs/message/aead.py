@@ -8,12 +8,13 @@ import os
 import sys
 import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import warpcipher
-from common import Row, parser, report
+from common import Row, by_turns, named, parser, report
 
 CLASSES = ("AESGCM", "AESGCMSIV", "ChaCha20Poly1305", "XChaCha20Poly1305")
 
@@ -36,25 +37,20 @@ def measure(name: str, size: int, repetitions: int, decrypts: bool) -> list[Row]
     nonce = os.urandom(24 if name == "XChaCha20Poly1305" else 12)
     own = getattr(warpcipher.aead, name)(key)
     boxes = {"warpcipher": (own.encrypt, own.decrypt)}
-    try:
+    with named("the peer of " + name):
         boxes |= peer(name, key)
-    except ImportError as error:
-        print(f"{error.name} is not installed: left out", file=sys.stderr)
     text = os.urandom(size)
     sealed = own.encrypt(nonce, text, None)
-    timers, calls = {}, 1
+    actions, calls = {}, 1
     for library, (encrypt, decrypt) in boxes.items():
         if encrypt(nonce, text, None) != sealed:
             sys.exit(f"{library} encrypts to other bytes")
         call, given = (decrypt, sealed) if decrypts else (encrypt, text)
-        timers[library] = timeit.Timer(lambda call=call, given=given: call(nonce, given, None))
-        calls = max(calls, int(0.002 / timers[library].timeit(3) * 3))
-    taken: dict[str, list[float]] = {library: [] for library in timers}
-    for _ in range(repetitions):
-        for library, timer in timers.items():
-            taken[library].append(timer.timeit(calls) / calls * 1e9)
-    verb = "decrypt" if decrypts else "encrypt"
-    return [Row(f"{of} {name}.{verb} {size} B", "ns", times) for of, times in taken.items()]
+        what = f"{library} {name}.{'decrypt' if decrypts else 'encrypt'} {size} B"
+        actions[what] = partial(call, nonce, given, None)
+        calls = max(calls, int(0.002 / timeit.timeit(actions[what], number=3) * 3))
+    taken = by_turns(actions, repetitions, calls=calls)
+    return [Row(what, "ns", [1e9 * each for each in of.wall]) for what, of in taken.items()]
 
 
 def peer(name: str, key: bytes) -> dict[str, tuple[Callable[..., bytes], Callable[..., bytes]]]:

@@ -5,75 +5,56 @@ PyTorch's Philox, on the host against NumPy's (one core: `taskset -c 0`)."""
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
-from common import Row, parser, report, show
+from common import Row, by_turns, parser, report, show
 from warpcipher.random import Generator
 
 BURST = 200
 """Calls for a short array of which one time is taken."""
 
-# Name, dtype, how a Generator fills an array, how PyTorch does, how NumPy makes one.
-FILLS: tuple[tuple[str, str, Any, Any, Any], ...] = (
-    ("bytes", "uint8", lambda g, a: g.bytes_(a), None, lambda g, a: g.bytes(a.nbytes)),
-    (
-        "uniform",
-        "float32",
-        lambda g, a: g.uniform_(a),
-        lambda a: a.uniform_(),
-        lambda g, a: g.random(out=a, dtype="float32"),
-    ),
-    (
-        "uniform",
-        "float64",
-        lambda g, a: g.uniform_(a),
-        lambda a: a.uniform_(),
-        lambda g, a: g.random(out=a),
-    ),
-    (
-        "normal",
-        "float32",
-        lambda g, a: g.normal_(a),
-        lambda a: a.normal_(),
-        lambda g, a: g.standard_normal(out=a, dtype="float32"),
-    ),
-    (
-        "normal",
-        "float64",
-        lambda g, a: g.normal_(a),
-        lambda a: a.normal_(),
-        lambda g, a: g.standard_normal(out=a),
-    ),
-    ("normal", "float16", lambda g, a: g.normal_(a), lambda a: a.normal_(), None),
-    (
-        "exponential",
-        "float32",
-        lambda g, a: g.exponential_(a),
-        lambda a: a.exponential_(),
-        lambda g, a: g.standard_exponential(out=a, dtype="float32"),
-    ),
-    ("laplace", "float32", lambda g, a: g.laplace_(a), None, lambda g, a: g.laplace(size=a.shape)),
-    (
-        "integers below 1000",
-        "int32",
-        lambda g, a: g.random_(a, 0, 1000),
-        lambda a: a.random_(0, 1000),
-        lambda g, a: g.integers(0, 1000, a.shape, "int32"),
-    ),
-    (
-        "integers below 10^12",
-        "int64",
-        lambda g, a: g.random_(a, 0, 10**12),
-        lambda a: a.random_(0, 10**12),
-        lambda g, a: g.integers(0, 10**12, a.shape, "int64"),
-    ),
-    ("bernoulli", "uint8", lambda g, a: g.bernoulli_(a, 0.3), lambda a: a.bernoulli_(0.3), None),
+
+class Fill(NamedTuple):
+    """How arrays are filled: by a method of a Generator, which PyTorch's tensors have too, and by
+    one of NumPy's generators, told dtype and array (`out`) or the shape."""
+
+    name: str
+    dtype: str
+    method: str
+    arguments: tuple[Any, ...] = ()
+    in_torch: bool = True
+    in_numpy: Callable[[np.random.Generator, Any], object] | None = None
+
+    def by(self, generator: Generator, array: Any) -> Callable[[], object]:
+        return partial(getattr(generator, self.method), array, *self.arguments)
+
+
+def into(method: str) -> Callable[[np.random.Generator, Any], object]:
+    return lambda g, a: getattr(g, method)(out=a, dtype=a.dtype)
+
+
+def below(most: int) -> Callable[[np.random.Generator, Any], object]:
+    return lambda g, a: g.integers(0, most, a.shape, a.dtype)
+
+
+FILLS = (
+    Fill("bytes", "uint8", "bytes_", (), False, lambda g, a: g.bytes(a.nbytes)),
+    Fill("uniform", "float32", "uniform_", in_numpy=into("random")),
+    Fill("uniform", "float64", "uniform_", in_numpy=into("random")),
+    Fill("normal", "float32", "normal_", in_numpy=into("standard_normal")),
+    Fill("normal", "float64", "normal_", in_numpy=into("standard_normal")),
+    Fill("normal", "float16", "normal_"),
+    Fill("exponential", "float32", "exponential_", in_numpy=into("standard_exponential")),
+    Fill("laplace", "float32", "laplace_", (), False, lambda g, a: g.laplace(size=a.shape)),
+    Fill("integers below 1000", "int32", "random_", (0, 1000), in_numpy=below(1000)),
+    Fill("integers below 10^12", "int64", "random_", (0, 10**12), in_numpy=below(10**12)),
+    Fill("bernoulli", "uint8", "bernoulli_", (0.3,)),
 )
 
 
@@ -88,8 +69,8 @@ class Host:
     def empty(self, count: int, dtype: str) -> Any:
         return np.zeros(count, dtype)
 
-    def fill(self, entry: tuple[Any, ...], array: Any) -> Callable[[], object] | None:
-        return None if entry[4] is None else lambda: entry[4](self._philox, array)
+    def fill(self, fill: Fill, array: Any) -> Callable[[], object] | None:
+        return fill.in_numpy and partial(fill.in_numpy, self._philox, array)
 
     def permutation(self, count: int) -> Callable[[], object]:
         return lambda: self._philox.permutation(count)
@@ -112,31 +93,14 @@ class Device:
     def empty(self, count: int, dtype: str) -> Any:
         return self._torch.empty(count, dtype=getattr(self._torch, dtype), device=self._device)
 
-    def fill(self, entry: tuple[Any, ...], array: Any) -> Callable[[], object] | None:
-        return None if entry[3] is None else lambda: entry[3](array)
+    def fill(self, fill: Fill, array: Any) -> Callable[[], object] | None:
+        return partial(getattr(array, fill.method), *fill.arguments) if fill.in_torch else None
 
     def permutation(self, count: int) -> Callable[[], object]:
         return lambda: self._torch.randperm(count, device=self._device)
 
     def wait(self) -> None:
         self._torch.cuda.synchronize(self._device)
-
-
-def seconds(
-    library: Host | Device, calls: dict[str, Callable[[], object]], repetitions: int, burst: int = 1
-) -> dict[str, list[float]]:
-    """Wall-clock seconds of one call of each, by turns."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for repetition in range(repetitions + 1):
-        for name, call in calls.items():
-            library.wait()
-            start = time.perf_counter()
-            for _ in range(burst):
-                call()
-            library.wait()
-            if repetition:
-                taken[name].append((time.perf_counter() - start) / burst)
-    return taken
 
 
 def main() -> None:
@@ -153,48 +117,49 @@ def main() -> None:
     rows: list[Row] = []
 
     def add(
-        what: str, unit: str, taken: dict[str, list[float]], scale: Callable[[float], float]
+        what: str,
+        unit: str,
+        calls: dict[str, Callable[[], object]],
+        scale: Callable[[float], float],
+        burst: int = 1,
     ) -> None:
-        for name, values in taken.items():
-            rows.append(Row(f"{what}: {name}", unit, [scale(value) for value in values]))
+        taken = by_turns(calls, options.repetitions, wait=library.wait, calls=burst)
+        for name, times in taken.items():
+            rows.append(Row(f"{what}: {name}", unit, [scale(value) for value in times.wall]))
             if not options.json:
                 show(rows[-1], 46)
 
-    for entry in FILLS:
-        name, dtype, fill, *_ = entry
-        array = library.empty(size // np.dtype(dtype).itemsize, dtype)
-        calls: dict[str, Callable[[], object]] = {
-            algorithm: lambda fill=fill, array=array, g=generator: fill(g, array)
-            for algorithm, generator in generators.items()
-        }
-        peer = library.fill(entry, array)
-        if peer is not None:
-            calls[library.peer] = peer
-        taken = seconds(library, calls, options.repetitions)
-        add(f"{name}, {dtype}", "GB/s", taken, lambda value: size / value / 1e9)
-        del array, calls, peer
+    def with_peer(
+        calls: dict[str, Callable[[], object]], peer: Callable[[], object] | None
+    ) -> dict[str, Callable[[], object]]:
+        return calls if peer is None else calls | {library.peer: peer}
 
+    for fill in FILLS:
+        array = library.empty(size // np.dtype(fill.dtype).itemsize, fill.dtype)
+        calls = {
+            algorithm: fill.by(generator, array) for algorithm, generator in generators.items()
+        }
+        calls = with_peer(calls, library.fill(fill, array))
+        add(f"{fill.name}, {fill.dtype}", "GB/s", calls, lambda value: size / value / 1e9)
+        del array, calls
+
+    chacha20, unkeyed = generators["chacha20"], Generator()
     array = library.empty(1 << 24, "int64")
-    calls = {"chacha20": lambda: generators["chacha20"].permutation_(array)}
-    calls[library.peer] = library.permutation(1 << 24)
-    taken = seconds(library, calls, options.repetitions)
-    add("permutation of 2^24, int64", "ms", taken, lambda value: value * 1e3)
+    calls = with_peer(
+        {"chacha20": lambda: chacha20.permutation_(array)}, library.permutation(1 << 24)
+    )
+    add("permutation of 2^24, int64", "ms", calls, lambda value: value * 1e3)
 
     short = library.empty(256, "float32")
-    unkeyed = Generator()
-    for entry in FILLS:
-        name, dtype, fill, *_ = entry
-        if dtype != "float32" or name in ("exponential", "laplace"):
+    for fill in FILLS:
+        if fill.dtype != "float32" or fill.name in ("exponential", "laplace"):
             continue
         calls = {
-            "chacha20": lambda fill=fill: fill(generators["chacha20"], short),
-            "chacha20 without a key": lambda fill=fill: fill(unkeyed, short),
+            "chacha20": fill.by(chacha20, short),
+            "chacha20 without a key": fill.by(unkeyed, short),
         }
-        peer = library.fill(entry, short)
-        assert peer is not None
-        calls[library.peer] = peer
-        taken = seconds(library, calls, options.repetitions, BURST)
-        add(f"{name}, 256 of float32", "us", taken, lambda value: value * 1e6)
+        calls = with_peer(calls, library.fill(fill, short))
+        add(f"{fill.name}, 256 of float32", "us", calls, lambda value: value * 1e6, BURST)
 
     report(rows, options, shown=True, size=f"{size >> 20} MiB in {options.device}")
 

@@ -12,7 +12,6 @@ import os
 import pstats
 import sys
 import tempfile
-import time
 from argparse import Namespace
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import warpcipher
-from common import Row, parser, report
+from common import Row, Times, by_turns, parser, rates, report
 from pyarrow.parquet import encryption
 from warpcipher import parquet
 from warpcipher.parquet import image, modules
@@ -183,11 +182,7 @@ def measure_modules(page: int, header: int, total: int, repetitions: int) -> lis
         action()
         if not cupy.array_equal(made.out, made.plain):
             raise SystemExit("decrypted to something else")
-    size = made.plain.nbytes
-    return [
-        Row(name, "GB/s", [size / taken / 1e9 for taken in times])
-        for name, times in by_turns(actions, repetitions).items()
-    ]
+    return rates(turns(actions, repetitions), made.plain.nbytes / 1e9)
 
 
 # --- a file ---------------------------------------------------------------------------------------
@@ -215,11 +210,7 @@ def measure_file(folder: Path, name: str, count: int, size: int, options: Namesp
     }
     if options.profile:
         profile(chunks_of(path, key, options.group_mib[0]))
-    sizes = path.stat().st_size
-    found = [
-        Row(name, "GB/s", [sizes / taken / 1e9 for taken in times])
-        for name, times in by_turns(actions, options.repetitions).items()
-    ]
+    found = rates(turns(actions, options.repetitions), path.stat().st_size / 1e9)
     path.unlink(), plain.unlink()
     return found
 
@@ -310,18 +301,8 @@ def profile(action: Callable[[], object]) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(8)
 
 
-def by_turns(actions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
-    taken: dict[str, list[float]] = {name: [] for name in actions}
-    for turn in range(repetitions + 1):
-        for name, action in actions.items():
-            cupy.cuda.Device().synchronize()
-            start = time.perf_counter()
-            kept = action()
-            cupy.cuda.Device().synchronize()
-            if turn:  # the first is not counted
-                taken[name].append(time.perf_counter() - start)
-            del kept
-    return taken
+def turns(actions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, Times]:
+    return by_turns(actions, repetitions, wait=cupy.cuda.Device().synchronize)
 
 
 if __name__ == "__main__":

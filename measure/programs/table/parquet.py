@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import Row, parser, report
+from common import Row, by_turns, parser, report
 from pyarrow.parquet import encryption
 from warpcipher import parquet
 
@@ -56,7 +55,7 @@ def measure(folder: Path, name: str, size: int, count: int, repetitions: int) ->
     )
     peer = encryption.create_decryption_properties(key)
     copy = ["cp", str(path), str(folder / "copy")]
-    return by_turns(
+    return times(
         {
             f"pages of {name}: read_table": lambda: parquet.read_table(path, key),
             f"pages of {name}: pyarrow": lambda: pq.ParquetFile(
@@ -70,7 +69,7 @@ def measure(folder: Path, name: str, size: int, count: int, repetitions: int) ->
 
 
 def metadata(chunks: int, repetitions: int) -> list[Row]:
-    """Reading a footer and writing it anew, with statistics of every chunk."""
+    """Reading a footer and writing it again, with statistics of every chunk."""
     key, columns = os.urandom(16), 20
     table = pa.table({f"c{i}": range(4 * chunks // columns) for i in range(columns)})
     sink = io.BytesIO()
@@ -82,28 +81,17 @@ def metadata(chunks: int, repetitions: int) -> list[Row]:
         with parquet.open(data, key) as file:
             assert len(file.metadata) > 1000
 
-    return by_turns({f"metadata of {chunks} chunks": walk}, repetitions)
+    return times({f"metadata of {chunks} chunks": walk}, repetitions)
 
 
-def by_turns(actions: dict[str, Callable[[], object]], repetitions: int) -> list[Row]:
-    wall: dict[str, list[float]] = {name: [] for name in actions}
-    busy: dict[str, list[float]] = {name: [] for name in actions}
-    for turn in range(repetitions + 1):
-        for name, action in actions.items():
-            children = os.times()
-            start, used = time.perf_counter(), time.process_time()
-            action()
-            taken, used = time.perf_counter() - start, time.process_time() - used
-            after = os.times()
-            used += after.children_user - children.children_user
-            used += after.children_system - children.children_system
-            if turn:  # the first is not counted
-                wall[name].append(1000 * taken)
-                busy[name].append(1000 * used)
+def times(actions: dict[str, Callable[[], object]], repetitions: int) -> list[Row]:
     return [
         row
-        for name in actions
-        for row in (Row(name, "ms", wall[name]), Row(f"{name}, CPU", "ms", busy[name]))
+        for name, taken in by_turns(actions, repetitions).items()
+        for row in (
+            Row(name, "ms", [1000 * each for each in taken.wall]),
+            Row(f"{name}, CPU", "ms", [1000 * each for each in taken.cpu]),
+        )
     ]
 
 

@@ -13,7 +13,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
-from common import Row, parser, report, show
+from common import Row, Times, by_turns, named, parser, report, show
 from warpcipher import weights
 from warpcipher.weights import ed25519
 
@@ -31,13 +30,6 @@ MOST_SAVED = 1 << 30
 """Bytes of the model that is saved, and that cryptotensors' own loader reads."""
 
 Action = Callable[[], Any]
-
-
-class Times(NamedTuple):
-    """Seconds of each call: on the clock, and of all cores."""
-
-    wall: list[float]
-    cpu: list[float]
 
 
 class Model(NamedTuple):
@@ -120,7 +112,7 @@ class Bench:
             found = action()
             if found is not None and not np.array_equal(on_host(found[ONE]), self._tensor):
                 raise SystemExit("other values were loaded")
-        for name, times in in_turns(actions, self._repetitions).items():
+        for name, times in self._times(actions).items():
             gigabytes = size / 1e9
             used = gigabytes / statistics.median(times.cpu)
             self._add(
@@ -129,6 +121,9 @@ class Bench:
                 [gigabytes / taken for taken in times.wall],
                 f"{used:.3g} GB a second of CPU time",
             )
+
+    def _times(self, actions: dict[str, Action]) -> dict[str, Times]:
+        return by_turns(actions, self._repetitions, wait=wait, warm=0.5)
 
     def _add(self, *columns: Any) -> None:
         row = Row(*columns)
@@ -200,7 +195,7 @@ class Bench:
                 ("cryptotensors", model.signed, self._keys.pair),
             )
         }
-        for name, times in in_turns(actions, self._repetitions).items():
+        for name, times in self._times(actions).items():
             used = f"{1e3 * statistics.median(times.cpu):.3g} ms of CPU time"
             self._add(name, "ms", [1e3 * taken for taken in times.wall], used)
 
@@ -228,41 +223,6 @@ def to_device(tensor: Any, device: str) -> Any:
 
 def on_host(tensor: Any) -> Any:
     return tensor if isinstance(tensor, np.ndarray) else tensor.cpu().numpy()
-
-
-class named:  # noqa: N801
-    """A library whose rows are left out where it is not installed."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        if kind is None or not issubclass(kind, ImportError):
-            return False
-        print(f"{self._name} is not installed: left out", file=sys.stderr)
-        return True
-
-
-def in_turns(actions: dict[str, Action], repetitions: int) -> dict[str, Times]:
-    """Seconds of each action. Before each timed call a short one is done once: what is measured is
-    not what the one before left, such as memory in pages of another size."""
-    taken = {name: Times([], []) for name in actions}
-    for _ in range(repetitions):
-        for name, action in actions.items():
-            for timed in (False, True):
-                wall, cpu = time.perf_counter(), time.process_time()
-                result = action()
-                wait()
-                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-                del result
-                if timed or wall > 0.5:
-                    taken[name].wall.append(wall)
-                    taken[name].cpu.append(cpu)
-                    break
-    return taken
 
 
 def wait() -> None:
