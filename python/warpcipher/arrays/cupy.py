@@ -7,8 +7,7 @@ import sys
 from typing import Any
 
 from .. import _native
-from .library import refuse_layout
-from .streams import wait
+from .library import refuse_layout, wait
 
 
 class CuPy:

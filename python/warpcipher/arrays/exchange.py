@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from .library import refuse_content, refuse_layout
-from .streams import LEGACY_STREAM, wait
+from .library import LEGACY_STREAM, refuse_content, refuse_layout, wait
 
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _native
 from .exchange import Exchange, capsule
-from .streams import LEGACY_STREAM
+from .library import LEGACY_STREAM
 
 
 class Jax(Exchange):

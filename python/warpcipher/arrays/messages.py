@@ -1,18 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls whose data, output or stream is more than bytes: arrays as views for the native module, and
-results as arrays of the caller's library."""
+"""Which library an array is of; and calls whose data, output or stream is more than bytes: arrays
+as views for the native module, and results as arrays of the caller's library."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .choose import BUFFERS, is_on_device, library_of
-from .library import Library
-from .streams import stream_pointer
+from .cupy import CuPy
+from .exchange import Exchange
+from .jax import Jax
+from .library import Library, stream_pointer
+from .numpy import Buffers, NumPy
+from .torch import Torch
 
 if TYPE_CHECKING:
     from .._types import Buffer, StreamLike
+
+
+BUFFERS: Library = Buffers()
+
+# In order of asking. CuPy, PyTorch and JAX would do as Exchange too; knowing them gives their
+# current stream, their allocator and their views.
+LIBRARIES: tuple[Library, ...] = (NumPy(), Torch(), CuPy(), Jax(), Exchange(), BUFFERS)
+
+# The libraries of types that were seen. Only of libraries that know their arrays by type, so it
+# stays as short as the list of those types.
+_by_type: dict[type, Library] = {bytes: BUFFERS, bytearray: BUFFERS, memoryview: BUFFERS}
+
+
+def library_of(x: Any, name: str) -> Library:
+    """The library of an array or buffer; TypeError when x is neither."""
+    found = _by_type.get(type(x))
+    if found is not None:
+        return found
+    for library in LIBRARIES:
+        if library.owns(x):
+            if library.owns_types:
+                _by_type[type(x)] = library
+            return library
+    raise TypeError(f"{name} is {type(x).__name__}: expected bytes-like or an array")
+
+
+def is_on_device(x: Any) -> bool:
+    """Whether x is an array on a GPU, of a library that is loaded."""
+    if x is None or isinstance(x, bytes | bytearray | memoryview | list | tuple | _native.Key):
+        return False
+    for library in LIBRARIES[:-1]:
+        if library.owns(x):
+            return library.device(x) is not None
+    return False
 
 
 def choose_stream(library: Library, x: Any, stream: int | None) -> int:

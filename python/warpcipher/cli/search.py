@@ -21,7 +21,7 @@ from .report import DAY, Progress, on_terminal, show_time
 
 if TYPE_CHECKING:
     from warpcipher.keysearch import Candidates, Pair, Search
-    from warpcipher.keysearch.progress import Progress as Reached
+    from warpcipher.keysearch.pace import Progress as Reached
 
 LONGEST_FILE = 1 << 24
 MAY_TAKE_DAYS = 1 << 30  # keys: of fewer, the time is not even measured

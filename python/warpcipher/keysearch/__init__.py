@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Known-plaintext key search; docs/search.md is its manual.
 
-template   what is known of a key
-candidates scores of a side-channel measurement
-pairs      plaintext and ciphertext, as pairs of blocks
-ranges     which key numbers are done
-pace       whether the rate has fallen
-arguments  checks of what callers give
-session    checkpoints
-devices    what searches, self-tests, rates
-pool       the workers of a search: this machine's devices, or those of a
-cluster    Ray cluster
-run        the search
+template    the known part of a key
+candidates  scores of a side-channel measurement
+pairs       plaintext and ciphertext, as pairs of blocks
+ranges      which key numbers are done
+pace        how far a search has come, and whether its rate has fallen
+arguments   checks of arguments
+session     checkpoints
+devices     what searches, self-tests, rates; the workers of this machine
+run         the search; warpcipher.cluster has the workers of a Ray cluster
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from collections.abc import Iterable, Sequence
 
 from .candidates import Scores, candidates_from_scores, parse_candidates
 from .devices import SearcherInfo, searchers
-from .pace import Lately
+from .pace import Estimate, Lately, Progress
 from .pairs import Algorithm, Pair, Test
-from .progress import Estimate, Progress
 from .run import Search
 from .session import CheckpointError
 from .template import Candidates, Template

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._errors import EngineError
 from . import devices as device_list
-from .pool import Worker, WorkerLostError
+from .devices import Worker, WorkerLostError
 from .template import Template
 
 LOOK = 2.0  # seconds between two looks for nodes

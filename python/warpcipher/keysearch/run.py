@@ -19,10 +19,9 @@ from typing import Literal
 
 from . import devices as device_list
 from .arguments import kind, require_seconds
-from .pace import UNKNOWN, Pace
+from .devices import LocalPool, Pool, Worker, WorkerLostError
+from .pace import UNKNOWN, Estimate, Pace, Progress
 from .pairs import Algorithm, Pair, Test
-from .pool import LocalPool, Pool, Worker, WorkerLostError
-from .progress import Estimate, Progress
 from .ranges import Range, RangeSet, select
 from .session import Checkpoint, CheckpointError, Identity, State
 from .template import Candidates, Template

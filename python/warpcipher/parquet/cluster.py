@@ -25,7 +25,7 @@ from . import metadata as md
 from .keyring import Keys
 from .many import Paths, find_files, name_file
 from .reading import ParquetFile, open, read_table
-from .source import load_fsspec
+from .storage import load_fsspec
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]

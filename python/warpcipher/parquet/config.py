@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .._uncopied import Uncopied
-from .file import File
+from .file import BaseFile
 from .keyring import Key, check_key, closest_name
 from .modules import ALGORITHMS, GCM
 
@@ -65,7 +65,7 @@ class EncryptionConfig(Uncopied):
     @classmethod
     def like(
         cls,
-        file: File,
+        file: BaseFile,
         footer_key: Key,
         column_keys: Mapping[str, Key] | None = None,
         *,
@@ -79,7 +79,7 @@ class EncryptionConfig(Uncopied):
         Raises ValueError where a column has a key of its own and `column_keys` has none for it,
         FormatError where nobody can tell where the AAD prefix ends.
         """
-        if not isinstance(file, File):
+        if not isinstance(file, BaseFile):
             raise TypeError(f"file is {type(file).__name__}: expected a file that `open` opened")
         if file.crypto is None:
             raise ValueError("the file is not encrypted: it has no configuration")
@@ -107,7 +107,7 @@ class EncryptionConfig(Uncopied):
             file.footer.stored,
         )
 
-    def resolve(self, file: File) -> tuple[bytes, list[ColumnKey | None]]:
+    def resolve(self, file: BaseFile) -> tuple[bytes, list[ColumnKey | None]]:
         """The footer's key, and that of each column of the file; None: it stays plain."""
         footer = check_key(self.footer_key, "the footer's key", self.footer_key_metadata)
         plain = ColumnKey(footer, b"", False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that pyarrow decodes of what is decrypted here.
+"""Tables that pyarrow, or on a GPU pylibcudf, decodes from decrypted chunks.
 
 Long chunks go through the cores column by column: a thread decrypts a chunk, decodes it while it is
 in a cache, and takes the next. Short ones are decrypted all together, since each read of a file
@@ -9,21 +9,177 @@ object in Python costs as much as decrypting some hundred KiB.
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import threading
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from .file import Chunk, File
+from ..formats.base import wipe
+from .device import Device
+from .file import BaseFile, Chunk
 from .footer import PLAIN_MAGIC
-from .image import Image, enclosed
-from .lazy import LazyImage, Rooms
-from .plain_metadata import footer_in_place, plain_footer
+from .host import HostDecryption
+from .image import Image, enclosed, footer_in_place, plain_footer
+from .modules import wipe_any
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+
+_FIRST_LOOK = 64 << 10
+"""Bytes at the end that a reader takes to find the footer: no chunk is decrypted for them."""
+
+
+class Rooms:
+    """Buffers of `size` bytes that serve one chunk after another, of any reader: memory that is new
+    may cost more than decryption. make: makes one, with any content."""
+
+    def __init__(self, size: int, make: Callable[[int], memoryview]) -> None:
+        self._size = size
+        self._make = make
+        self._free: deque[memoryview] = deque()
+
+    def take(self) -> memoryview:
+        """A buffer, with any content."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._make(self._size)
+
+    def give(self, room: memoryview) -> None:
+        """Takes it back."""
+        self._free.append(room)
+
+
+class LazyImage(io.RawIOBase):
+    """The plain file of some chunks.
+
+    chunks: of an open file. tail: what follows them, a plain footer and its end. rooms: as long as
+    the longest chunk. threads: that decrypt; 0: one a core. Chunks are authentic before a byte of
+    them is returned.
+
+    Where that fails, `read` returns nothing, and `take_failure` says why: pyarrow keeps for ever
+    what `read` of a file object raises, and with it the file.
+    """
+
+    def __init__(
+        self, file: BaseFile, chunks: Sequence[Chunk], tail: bytes, rooms: Rooms, threads: int = 0
+    ) -> None:
+        super().__init__()
+        self._file = file
+        self._chunks = sorted(chunks, key=lambda chunk: chunk.start)
+        self._starts = [chunk.start for chunk in self._chunks]
+        self._tail = tail
+        self._tail_start = file.source.size + _FIRST_LOOK
+        self._size = self._tail_start + len(self._tail)
+        self._position = 0
+        self._rooms = rooms
+        self._lent: list[tuple[memoryview, memoryview]] = []
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._failure: Exception | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int = -1, /) -> memoryview:
+        """The next bytes. Their buffer serves another chunk once the view exports none to Arrow."""
+        left = max(self._size - self._position, 0)
+        count = left if size < 0 else min(size, left)
+        try:
+            with self._lock:
+                found = self._find(self._position, count)
+        except Exception as error:
+            self._failure = error
+            return memoryview(b"")
+        self._position += count
+        return found
+
+    def take_failure(self) -> Exception | None:
+        """Why a `read` returned nothing: InvalidTag, FormatError, OSError. It is forgotten: its
+        traceback may hold Arrow's file object, and so this one, where no garbage collector sees
+        it."""
+        failure, self._failure = self._failure, None
+        return failure
+
+    def close(self) -> None:
+        """Gives back the buffers that nobody has."""
+        self._take_back()
+        super().close()
+
+    def _find(self, start: int, count: int) -> memoryview:
+        number = bisect_left(self._starts, start)
+        chunk = self._chunks[number] if number < len(self._chunks) else None
+        if chunk is not None and (chunk.start, chunk.size) == (start, count):
+            self._take_back()
+            room = self._rooms.take()
+            view = room[:count]
+            self._lent.append((view, room))
+            self._decrypt(chunk, view)
+            return view
+        out = memoryview(bytearray(count))
+        self._fill(out, start)
+        return out
+
+    def _take_back(self) -> None:
+        """The buffers of which the reader has no view."""
+        still = []
+        for view, room in self._lent:
+            try:
+                view.release()
+            except BufferError:
+                still.append((view, room))
+            else:
+                self._rooms.give(room)
+        self._lent = still
+
+    def _decrypt(self, chunk: Chunk, out: memoryview) -> None:
+        """Into `out`, which is as long as the chunk is in the file."""
+        room = self._rooms.take() if self._file.source.is_fetched else None
+        HostDecryption(self._file, [chunk], room).run(out, chunk.start, self._threads)
+        if room is not None:
+            self._rooms.give(room)
+
+    def _fill(self, out: memoryview, start: int) -> None:
+        """Other bytes than those of a chunk, which few readers ask for."""
+        end = start + len(out)
+        number = max(bisect_left(self._starts, start + 1) - 1, 0)
+        for chunk in self._chunks[number:]:
+            if chunk.start >= end:
+                break
+            if chunk.start + chunk.size <= start:
+                continue
+            plain = bytearray(chunk.size)
+            self._decrypt(chunk, memoryview(plain))
+            _overlay(out, start, plain, chunk.start)
+            wipe(plain)
+        _overlay(out, start, PLAIN_MAGIC, 0)
+        _overlay(out, start, self._tail, self._tail_start)
+
+
+def _overlay(out: memoryview, start: int, data: bytes | bytearray, at: int) -> None:
+    """Writes what of `data`, which begins at `at`, is in `out`, which begins at `start`."""
+    first, last = max(at, start), min(at + len(data), start + len(out))
+    if first < last:
+        out[first - start : last - start] = data[first - at : last - at]
+
 
 SHORT_CHUNK = 1 << 20
 _MOST_IN_MEMORY = 256 << 20
@@ -43,14 +199,14 @@ class ArrowDecoder:
                 "tables and schemas need pyarrow: pip install 'warpcipher[parquet]'"
             ) from None
 
-    def schema(self, file: File) -> pyarrow.Schema:
+    def schema(self, file: BaseFile) -> pyarrow.Schema:
         """The schema of a file, whose data is not read."""
         footer = PLAIN_MAGIC + enclosed(plain_footer(file, [], {}, {}))
         return self._parquet.read_schema(self._arrow.BufferReader(footer))
 
     def table(
         self,
-        file: File,
+        file: BaseFile,
         row_groups: Sequence[int],
         columns: Sequence[int],
         names: Sequence[str] | None,
@@ -77,7 +233,7 @@ class ArrowDecoder:
 
     def _by_columns(
         self,
-        file: File,
+        file: BaseFile,
         chunks: Sequence[Chunk],
         row_groups: Sequence[int],
         columns: Sequence[int],
@@ -144,7 +300,7 @@ def _run_all(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
 
 
 def _parts(
-    file: File, chunks: Sequence[Chunk], columns: Sequence[int], most: int
+    file: BaseFile, chunks: Sequence[Chunk], columns: Sequence[int], most: int
 ) -> list[list[int]]:
     """The columns in parts that threads read apart, of about equal size; columns of one struct stay
     together. One part where names cannot tell the columns apart."""
@@ -167,3 +323,37 @@ def _parts(
         parts[-1] += leaves
         size += sum(sizes[leaf] for leaf in leaves)
     return parts
+
+
+class Decoder:
+    """pylibcudf on a GPU. device: as for `Device`. Raises ImportError where it is not installed."""
+
+    def __init__(self, device: int | str) -> None:
+        try:
+            self._cudf: Any = importlib.import_module("pylibcudf")
+            self._rmm: Any = importlib.import_module("rmm")
+        except ImportError as error:
+            raise ImportError(
+                f"read_table(device=) needs pylibcudf, whose import failed: {error}; "
+                "pip install pylibcudf-cu13"
+            ) from error
+        self._device = Device(device)
+
+    def table(self, image: Image, columns: Sequence[str] | None) -> Any:
+        """A `pylibcudf.io.types.TableWithMetadata` of these columns, None: all, of an image that
+        has them."""
+        memory = image.on_device(self._device)
+        parts = [memory]
+        try:
+            parts.append(self._device.send(bytearray(enclosed(image.footer()))))
+            parts.append(self._device.join(parts))
+            file = self._cudf.io.SourceInfo([self._device.as_buffer(parts[-1], self._rmm)])
+            options = self._cudf.io.parquet.ParquetReaderOptions.builder(file).build()
+            if columns is not None:
+                # Its older name is set_columns.
+                choose = getattr(options, "set_column_names", None) or options.set_columns
+                choose(list(columns))
+            return self._device.within(lambda: self._cudf.io.parquet.read_parquet(options))
+        finally:
+            for part in parts:
+                wipe_any(part)

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
 from .config import ColumnKey, EncryptionConfig
-from .dest import Dest, refuse_source, writing
 from .extras import place_pages, read_extras
-from .file import File
+from .file import BaseFile
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
 from .image import BackgroundWriter, Image, Progress, Turns
 from .keyring import Keys, NoKeysError
@@ -32,7 +31,7 @@ from .modules import (
 )
 from .reading import ParquetFile, opened_file
 from .sealing import Sealed, Sealing
-from .source import SourceLike
+from .storage import Dest, SourceLike, refuse_source, writing
 from .thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, write
 
 MOST_MESSAGES = 1 << 32
@@ -103,7 +102,7 @@ def _check_config(config: object) -> None:
         )
 
 
-def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
+def _write(file: BaseFile, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
     job = _Encryption(file, config)
     with writing(dest) as writer:
         return job.run(writer, progress)
@@ -112,7 +111,7 @@ def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress 
 class _Encryption:
     """The encryption of one file."""
 
-    def __init__(self, file: File, config: EncryptionConfig) -> None:
+    def __init__(self, file: BaseFile, config: EncryptionConfig) -> None:
         self._file = file
         self._config = config
         self._footer_key, self._columns = config.resolve(file)
@@ -144,17 +143,17 @@ class _Encryption:
         ):
             background = BackgroundWriter(pool, writer)
             start = len(magic)  # of a group in the plain image
-            for opening in self._image.openings(pool):
-                plain = self._image.open(opening, plains.take(opening.size), start)
+            for decryption in self._image.decryptions(pool):
+                plain = self._image.decrypt(decryption, plains.take(decryption.size), start)
                 sealing = Sealing(plain, start, position, self._crypto, self._file.engine)
                 start += len(plain)
-                for opened in opening.opened:
-                    chunk = opened.chunk
+                for decrypted in decryption.decrypted:
+                    chunk = decrypted.chunk
                     key = self._columns[chunk.column]
                     self._sealed[chunk.row_group, chunk.column] = (
-                        sealing.copy(opened)
+                        sealing.copy(decrypted)
                         if key is None
-                        else sealing.add(opened, chunk.row_group, key.key)
+                        else sealing.add(decrypted, chunk.row_group, key.key)
                     )
                     if key is not None:
                         sealed = self._sealed[chunk.row_group, chunk.column]
@@ -163,7 +162,7 @@ class _Encryption:
                 sealing.run(out)
                 background.write(out)
                 position += sealing.size
-                done += opening.size
+                done += decryption.size
                 if progress is not None:
                     progress(done)
             background.finish()
@@ -183,7 +182,7 @@ class _Encryption:
         """What follows the chunks: Bloom filters, indexes, footer."""
         order = sorted(self._sealed)
         texts: list[tuple[_Chunk, int, bytes]] = []
-        extras = read_extras(self._file, [self._sealed[at].opened.chunk for at in order])
+        extras = read_extras(self._file, [self._sealed[at].decrypted.chunk for at in order])
         for at, extra in zip(order, extras, strict=True):
             if extra.bloom is not None:
                 texts.append((at, BLOOM_HEADER, extra.bloom[0]))
@@ -204,7 +203,7 @@ class _Encryption:
 
     def _move_index(self, sealed: Sealed, index: Struct) -> Struct:
         """The OffsetIndex of the source as the result has it."""
-        chunk = sealed.opened.chunk
+        chunk = sealed.decrypted.chunk
         what = str(chunk.place(OFFSET_INDEX))
         locations = md.structs(index, md.PAGE_LOCATIONS, what)
         if self._columns[chunk.column] is None and not sealed.pages:  # plain, and stays so
@@ -214,8 +213,8 @@ class _Encryption:
                 md.set_integer(location, md.LOCATION_OFFSET, max(offset + by, 0))
             return index
         # Pages were found in the plain image; the index speaks of the source.
-        known = {image: before for before, image, _ in sealed.opened.pages}
-        by = chunk.start - sealed.opened.start
+        known = {image: before for before, image, _ in sealed.decrypted.pages}
+        by = chunk.start - sealed.decrypted.start
         pages = [(known.get(at, at + by), now, size) for at, now, size in sealed.pages]
         return place_pages(index, pages, what)
 
@@ -282,7 +281,7 @@ class _Encryption:
     def _meta(self, at: _Chunk, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> Struct:
         """The ColumnMetaData of a chunk in the result."""
         sealed = self._sealed[at]
-        meta = dict(sealed.opened.chunk.meta)
+        meta = dict(sealed.decrypted.chunk.meta)
         for number in (md.INDEX_PAGE_OFFSET, md.BLOOM_OFFSET, md.BLOOM_LENGTH):
             meta.pop(number, None)
         md.set_integer(meta, md.UNCOMPRESSED_SIZE, sealed.unpacked)
@@ -323,7 +322,7 @@ class _Encryption:
     ) -> Struct:
         """A ColumnChunk of the result."""
         sealed = self._sealed[at]
-        fields = dict(sealed.opened.chunk.fields)
+        fields = dict(sealed.decrypted.chunk.fields)
         for number in range(md.META_DATA, md.ENCRYPTED_METADATA + 1):
             fields.pop(number, None)
         had_offset = md.integer(fields, md.FILE_OFFSET, "an offset", 0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..formats import FormatError
 from . import metadata as md
-from .file import ABSENT, Chunk, File
+from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .modules import (
     BLOOM_BITSET,
     BLOOM_HEADER,
@@ -18,7 +18,6 @@ from .modules import (
     OVERHEAD,
     open_modules,
 )
-from .opened import Opened
 from .thrift import Struct, first_struct, read
 
 _LONGEST_BLOOM_HEADER = 64
@@ -33,7 +32,7 @@ class Extras(NamedTuple):
     bloom: tuple[bytes, bytes] | None
 
 
-def read_extras(file: File, chunks: Sequence[Chunk]) -> list[Extras]:
+def read_extras(file: BaseFile, chunks: Sequence[Chunk]) -> list[Extras]:
     """What belongs to these chunks, all modules of all in one batch."""
     parts = [
         {
@@ -70,11 +69,11 @@ def _decoded(chunk: Chunk, found: dict[int, bytes | None]) -> Extras:
     return Extras(struct(COLUMN_INDEX), decoded, bloom)
 
 
-def _index(file: File, offset: int, length: int) -> bytes | None:
+def _index(file: BaseFile, offset: int, length: int) -> bytes | None:
     return None if ABSENT in (offset, length) else bytes(file.source.read(offset, length))
 
 
-def _bloom(file: File, chunk: Chunk) -> dict[int, bytes | None]:
+def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
     offset = chunk.located.bloom
     if offset == ABSENT:
         return {}
@@ -98,16 +97,16 @@ def _bloom(file: File, chunk: Chunk) -> dict[int, bytes | None]:
     return found
 
 
-def move_offset_index(index: Struct, opened: Opened, what: str) -> Struct:
+def move_offset_index(index: Struct, decrypted: DecryptedChunk, what: str) -> Struct:
     """An OffsetIndex whose pages lie where the image has them."""
     locations = md.structs(index, md.PAGE_LOCATIONS, what)
-    if opened.chunk.key is None:
-        by = opened.start - opened.chunk.start
+    if decrypted.chunk.key is None:
+        by = decrypted.start - decrypted.chunk.start
         for location in locations:
             offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") + by
             md.set_integer(location, md.LOCATION_OFFSET, max(offset, 0))
         return index
-    return place_pages(index, opened.pages, what)
+    return place_pages(index, decrypted.pages, what)
 
 
 def place_pages(index: Struct, pages: Sequence[tuple[int, int, int]], what: str) -> Struct:

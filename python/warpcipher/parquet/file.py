@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
@@ -16,7 +16,7 @@ from . import metadata as md
 from .footer import read_footer
 from .keyring import Keys, MissingKeyError
 from .modules import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
-from .source import Source, SourceLike
+from .storage import Source, SourceLike
 from .thrift import LIST, Struct, read_whole, refusing
 
 if TYPE_CHECKING:
@@ -118,7 +118,36 @@ class Chunk:
         return Place(kind, self.ordinal, self.column, self.name, page)
 
 
-class File(Uncopied):
+@dataclass(slots=True)
+class DecryptedChunk:
+    """Where a chunk lies once it is decrypted.
+
+    start, size: in the image. data: where its first data page is there. shrunk: what the headers
+    of its pages lost: nonces, tags, padding.
+    """
+
+    chunk: Chunk
+    start: int
+    size: int
+    data: int
+    shrunk: int
+    # In host memory, of each page, a dictionary too: where it was and is in the chunk, the bytes of
+    # header and page.
+    _pages: Sequence[int] = field(default=(), repr=False)
+
+    @property
+    def pages(self) -> list[tuple[int, int, int]]:
+        """Of each data page of an encrypted chunk in host memory: where its header lay in the file
+        and lies in the image, and the bytes of header and page."""
+        first = 3 * self.chunk.dictionary
+        numbers = iter(self._pages[first:])
+        return [
+            (self.chunk.start + before, self.start + now, size)
+            for before, now, size in zip(numbers, numbers, numbers, strict=True)
+        ]
+
+
+class BaseFile(Uncopied):
     """The footer of an open file, and its keys; `ParquetFile` is its public face."""
 
     def __init__(

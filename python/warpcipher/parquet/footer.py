@@ -30,7 +30,7 @@ from .modules import (
     not_authentic,
     open_modules,
 )
-from .source import Source
+from .storage import Source
 from .thrift import BINARY, TRUE, Struct, read, read_whole
 
 PLAIN_MAGIC = b"PAR1"

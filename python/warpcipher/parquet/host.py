@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
 from array import array
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import _native
 from ..formats import FormatError
-from .file import Chunk, File
+from .file import BaseFile, Chunk, DecryptedChunk
 from .modules import (
     DATA_HEADER,
     DATA_PAGE,
@@ -25,25 +23,11 @@ from .modules import (
     column,
     not_authentic,
 )
-from .opened import Opened
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _PAGE_FIELDS = 3
-
-
-_HUGE_PAGE = 2 << 20
-
-
-def new_room(size: int) -> memoryview:
-    """Zeros, in pages of 2 MiB where the kernel has them: it takes as long to hand out 92 MiB in
-    pages of 4 KiB as to decrypt them."""
-    memory = mmap.mmap(-1, max(size, 1))
-    if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without such pages
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(memory)[:size]
 
 
 def module_place(chunk: Chunk, module: int) -> Place:
@@ -55,19 +39,19 @@ def module_place(chunk: Chunk, module: int) -> Place:
     return chunk.place(DATA_PAGE if is_page else DATA_HEADER, page)
 
 
-class HostOpening:
+class HostDecryption:
     """The decryption of some chunks into host memory, in two steps: `__init__` fetches the
     ciphertext of a file that has no descriptor, `run` decrypts, reading on the way where it has.
 
     room: for the ciphertext, until `run` is over; it has `size` bytes, as `out` must have.
-    opened: after `run`, what became of each chunk.
+    decrypted: after `run`, what became of each chunk.
     """
 
-    def __init__(self, file: File, chunks: Sequence[Chunk], room: Buffer | None = None) -> None:
+    def __init__(self, file: BaseFile, chunks: Sequence[Chunk], room: Buffer | None = None) -> None:
         self._file = file
         self.chunks = chunks
         self.size = sum(chunk.size for chunk in chunks)
-        self.opened: list[Opened] = []
+        self.decrypted: list[DecryptedChunk] = []
         self._source: int | memoryview = file.source.descriptor
         self._positions: Sequence[int] = [chunk.start for chunk in chunks]
         if file.source.descriptor < 0:
@@ -81,21 +65,21 @@ class HostOpening:
         Raises InvalidTag, FormatError and OSError, which name the module or the chunk; `out` then
         holds nothing.
         """
-        self.opened = _open(
+        self.decrypted = _open(
             self._file, self.chunks, self._source, self._positions, out, start, threads
         )
-        return sum(opened.size for opened in self.opened)
+        return sum(decrypted.size for decrypted in self.decrypted)
 
 
 def _open(
-    file: File,
+    file: BaseFile,
     chunks: Sequence[Chunk],
     source: int | memoryview,
     positions: Sequence[int],
     out: memoryview,
     start: int,
     threads: int,
-) -> list[Opened]:
+) -> list[DecryptedChunk]:
     crypto = file.crypto or FileCrypto(GCM, b"")
     keys: dict[bytes, int] = {}
     key_index = array("Q")
@@ -112,7 +96,7 @@ def _open(
         with file.finding_modules():
             _raise(chunks[failure[1]], *failure)
     outs, places = column(found), column(pages)
-    opened = []
+    decrypted = []
     for number, chunk in enumerate(chunks):
         at, size, first, count = outs[4 * number : 4 * number + 4]
         where = places[_PAGE_FIELDS * first : _PAGE_FIELDS * (first + count)]
@@ -122,8 +106,8 @@ def _open(
             data = where[_PAGE_FIELDS + 1] if chunk.dictionary and count > 1 else 0
         begin = start + at
         shrunk = chunk.size - size - crypto.page_overhead * count
-        opened.append(Opened(chunk, begin, size, begin + data, shrunk, where))
-    return opened
+        decrypted.append(DecryptedChunk(chunk, begin, size, begin + data, shrunk, where))
+    return decrypted
 
 
 def _raise(

@@ -18,7 +18,7 @@ from .._uncopied import Uncopied
 from ..formats import FormatError
 from .keyring import check_key
 from .reading import ParquetFile, open, read_table
-from .source import SourceLike
+from .storage import SourceLike
 from .thrift import encode_varint, zigzag
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain Parquet image of a file: chunks, Bloom filters, indexes, footer.
+"""A plain Parquet image of a file: chunks, Bloom filters, indexes, and a footer without encryption,
+with every offset and size as it is there.
 
 Chunks go through in groups: while one is decrypted, the next is read and the one before is written.
 """
@@ -7,25 +8,98 @@ Chunks go through in groups: while one is decrypted, the next is read and the on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
-from .device import Device
+from . import metadata as md
+from .device import Device, DeviceDecryption
 from .extras import move_offset_index, read_extras
-from .file import Chunk, File
+from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .footer import PLAIN_MAGIC
-from .host import HostOpening
+from .host import HostDecryption
 from .modules import GCM, OFFSET_INDEX, wipe_any
-from .opened import Opened
-from .opening import Opening
-from .plain_metadata import Places, plain_footer
-from .thrift import write
+from .thrift import LIST, refusing, write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class Places(NamedTuple):
+    """Where what belongs to a chunk lies in the image, (offset, length) each; None: not there."""
+
+    column_index: tuple[int, int] | None = None
+    offset_index: tuple[int, int] | None = None
+    bloom: tuple[int, int] | None = None
+
+
+NOWHERE = Places()
+_FIELDS = 12
+_LEFT_OUT = array("Q", bytes(8 * _FIELDS))
+
+
+def _entry(decrypted: DecryptedChunk, places: Places) -> tuple[int, ...]:
+    """A chunk as `_native.RowGroups.write_plain` takes it: PlainChunk in
+    src/parquet/row_groups.hpp."""
+    chunk = decrypted.chunk
+    numbers = [
+        1,
+        chunk.key is not None,
+        decrypted.start,
+        decrypted.size,
+        decrypted.data,
+        decrypted.shrunk,
+    ]
+    for place in places:
+        numbers += (ABSENT, 0) if place is None else place
+    return tuple(numbers)
+
+
+def plain_footer(
+    file: BaseFile,
+    row_groups: Sequence[int],
+    decrypted: Mapping[tuple[int, int], DecryptedChunk],
+    places: Mapping[tuple[int, int], Places],
+) -> bytes:
+    """The footer of an image of these row groups; columns that are not in `decrypted` are empty."""
+    chunks = array("Q")
+    for number in row_groups:
+        for column in range(len(file.leaves)):
+            found = decrypted.get((number, column))
+            chunks.extend(
+                _LEFT_OUT if found is None else _entry(found, places.get((number, column), NOWHERE))
+            )
+    return _write(file, row_groups, memoryview(chunks))
+
+
+def footer_in_place(file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> bytes:
+    """The footer with nothing but the encryption taken out: what is known before data is read.
+    Sizes and offsets are those of the file; other columns are empty."""
+    file.open_metadata(row_groups, columns)
+    with refusing():
+        chunks = file.groups.in_place(row_groups, columns, file.source.size)
+    return _write(file, row_groups, memoryview(chunks).cast("Q"))
+
+
+def overview(file: BaseFile) -> bytes:
+    """The same of all row groups and the columns whose keys are there."""
+    return footer_in_place(file, range(file.num_row_groups), file.readable())
+
+
+def _write(file: BaseFile, row_groups: Sequence[int], chunks: memoryview) -> bytes:
+    fields = dict(file.footer.outline)
+    fields.pop(md.ENCRYPTION_ALGORITHM, None)
+    fields.pop(md.FOOTER_KEY_METADATA, None)
+    with refusing():
+        text = file.groups.write_plain(row_groups, chunks, [md.stub(leaf) for leaf in file.leaves])
+        rows = sum(map(file.groups.rows, row_groups))
+    fields[md.ROW_GROUPS] = -LIST, text
+    md.set_integer(fields, md.NUM_ROWS, rows)
+    return write(fields)
+
 
 GROUP_SIZE = 4 << 20
 """Bytes of chunks that are decrypted at once, while those before are written."""
@@ -99,63 +173,70 @@ class BackgroundWriter:
 class Image:
     """The image of some row groups and columns of a file."""
 
-    def __init__(self, file: File, row_groups: Sequence[int], columns: Sequence[int]) -> None:
+    def __init__(self, file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> None:
         self._file = file
         self._row_groups = row_groups
         self.chunks = file.chunks(row_groups, columns)
-        self.opened: dict[tuple[int, int], Opened] = {}
+        self.decrypted: dict[tuple[int, int], DecryptedChunk] = {}
 
-    def openings(self, pool: Executor) -> Iterator[HostOpening]:
+    def decryptions(self, pool: Executor) -> Iterator[HostDecryption]:
         """The groups on their way into host memory. Where they must be fetched first, each is while
         the one before is decrypted: two buffers take turns, since memory that is new costs as much
-        as fetching does. The caller runs them in order, through `open`."""
+        as fetching does. The caller runs them in order, through `decrypt`."""
         groups = groups_of(self.chunks)
         if not self._file.source.is_fetched:
             for group in groups:
-                yield HostOpening(self._file, group)
+                yield HostDecryption(self._file, group)
             return
         rooms = [bytearray(self.most(groups)) for _ in range(2)]
-        coming: list[Future[HostOpening]] = []
+        coming: list[Future[HostDecryption]] = []
         for number, group in enumerate(groups):
             ready = [each.result() for each in coming]
-            coming = [pool.submit(HostOpening, self._file, group, rooms[number % 2])]
+            coming = [pool.submit(HostDecryption, self._file, group, rooms[number % 2])]
             yield from ready
         yield from (each.result() for each in coming)
 
-    def open(self, opening: HostOpening, out: memoryview, start: int) -> memoryview:
+    def decrypt(self, decryption: HostDecryption, out: memoryview, start: int) -> memoryview:
         """Decrypts a group into `out`, which begins at `start` of the image; returns what of it the
         chunks take."""
-        size = opening.run(out[: opening.size], start)
-        self._keep(opening.opened)
+        size = decryption.run(out[: decryption.size], start)
+        self._keep(decryption.decrypted)
         return out[:size]
 
-    def _keep(self, all_opened: Sequence[Opened]) -> None:
-        for opened in all_opened:
-            self.opened[opened.chunk.row_group, opened.chunk.column] = opened
+    def _keep(self, all_decrypted: Sequence[DecryptedChunk]) -> None:
+        for decrypted in all_decrypted:
+            self.decrypted[decrypted.chunk.row_group, decrypted.chunk.column] = decrypted
 
-    def _device_openings(self, device: Device, readers: Executor) -> Iterator[Opening]:
+    def _device_decryptions(self, device: Device, readers: Executor) -> Iterator[DeviceDecryption]:
         """The groups on their way to a GPU, each read while the one before is decrypted."""
         direct = self._goes_directly()
         groups = groups_of(self.chunks, DIRECT_GROUP_SIZE if direct else DEVICE_GROUP_SIZE)
         rooms = [None if direct else device.room(self.most(groups)) for _ in range(2)]
         after = _FIRST
-        coming: Future[Opening] | None = None
+        coming: Future[DeviceDecryption] | None = None
         with ThreadPoolExecutor(1, "warpcipher-read") as pool:
             for number in range(len(groups) + 1):
-                opening = None if coming is None else coming.result()
-                if opening is not None:
-                    after = opening.start + opening.size
+                decryption = None if coming is None else coming.result()
+                if decryption is not None:
+                    after = decryption.start + decryption.size
                 if number < len(groups):
                     room = rooms[number % 2]
                     coming = pool.submit(
-                        Opening, self._file, groups[number], after, device, room, readers, direct
+                        DeviceDecryption,
+                        self._file,
+                        groups[number],
+                        after,
+                        device,
+                        room,
+                        readers,
+                        direct,
                     )
-                if opening is not None:
-                    self._keep(opening.opened)
-                    yield opening
+                if decryption is not None:
+                    self._keep(decryption.decrypted)
+                    yield decryption
 
     def _goes_directly(self) -> bool:
-        """Whether pages may be read on their way to a GPU: see `Opening`."""
+        """Whether pages may be read on their way to a GPU: see `DeviceDecryption`."""
         crypto = self._file.crypto
         in_file = self._file.source.descriptor >= 0
         return (
@@ -182,10 +263,12 @@ class Image:
         end = _FIRST
         try:
             if not self._file.source.is_fetched:
-                return end + len(self.open(HostOpening(self._file, self.chunks), out[end:], end))
+                return end + len(
+                    self.decrypt(HostDecryption(self._file, self.chunks), out[end:], end)
+                )
             with ThreadPoolExecutor(1, "warpcipher-read") as pool:
-                for opening in self.openings(pool):
-                    end += len(self.open(opening, out[end:], end))
+                for decryption in self.decryptions(pool):
+                    end += len(self.decrypt(decryption, out[end:], end))
             return end
         except BaseException:
             wipe(out)
@@ -199,9 +282,9 @@ class Image:
         try:
             out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
             with ThreadPoolExecutor(threads, "warpcipher-read-piece") as readers:
-                for opening in self._device_openings(device, readers):
-                    end = opening.start + opening.size
-                    opening.run(out[opening.start : end])
+                for decryption in self._device_decryptions(device, readers):
+                    end = decryption.start + decryption.size
+                    decryption.run(out[decryption.start : end])
             return out[:end]
         except BaseException:
             wipe_any(out)
@@ -215,11 +298,11 @@ class Image:
         done = 0
         with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
             background = BackgroundWriter(pool, writer)
-            for opening in self.openings(pool):
-                out = self.open(opening, turns.take(opening.size), position)
+            for decryption in self.decryptions(pool):
+                out = self.decrypt(decryption, turns.take(decryption.size), position)
                 background.write(out)
                 position += len(out)
-                done += opening.size
+                done += decryption.size
                 if progress is not None:
                     progress(done)
             background.finish()
@@ -237,24 +320,24 @@ class Image:
             out.extend(data)
             return position + len(out) - len(data), len(data)
 
-        keys = sorted(self.opened)
-        extras = read_extras(self._file, [self.opened[key].chunk for key in keys])
+        keys = sorted(self.decrypted)
+        extras = read_extras(self._file, [self.decrypted[key].chunk for key in keys])
         blooms = [put(b"".join(each.bloom) if each.bloom else None) for each in extras]
         columns = [put(each.column_index) for each in extras]
         offsets = []
         for key, each in zip(keys, extras, strict=True):
             index = None
             if each.offset_index is not None:
-                opened = self.opened[key]
-                what = str(opened.chunk.place(OFFSET_INDEX))
-                index = write(move_offset_index(each.offset_index, opened, what))
+                decrypted = self.decrypted[key]
+                what = str(decrypted.chunk.place(OFFSET_INDEX))
+                index = write(move_offset_index(each.offset_index, decrypted, what))
             offsets.append(put(index))
         places = map(Places, columns, offsets, blooms)
         return bytes(out) + enclosed(self.footer(dict(zip(keys, places, strict=True))))
 
     def footer(self, places: dict[tuple[int, int], Places] | None = None) -> bytes:
         """The footer; without places there are no indexes and no Bloom filters."""
-        return plain_footer(self._file, self._row_groups, self.opened, places or {})
+        return plain_footer(self._file, self._row_groups, self.decrypted, places or {})
 
 
 def enclosed(footer: bytes) -> bytes:

@@ -24,7 +24,7 @@ from .._descriptors import open_seekable
 from ..formats import FormatError
 from ..formats.whole import write_whole
 from .config import EncryptionConfig
-from .dest import writing
+from .storage import writing
 
 TableLike: TypeAlias = Union[str, "os.PathLike[str]"]
 

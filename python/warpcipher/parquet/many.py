@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of many files: a directory, or several paths. While one file is decoded, another is read
-and decrypted."""
+and decrypted.
+
+A filter chooses row groups by their statistics, then rows by pyarrow. Only the chosen columns and
+those of the filter are read, and need keys.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,130 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .filters import Filter
+from .decode import ArrowDecoder
+from .footer import PLAIN_MAGIC
+from .image import enclosed, footer_in_place
 from .keyring import Keys
 from .reading import ParquetFile, open, read_table
-from .schemas import Schemas
-from .source import load_fsspec
+from .storage import load_fsspec
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+
+class Filter:
+    """filters: as `pyarrow.parquet.read_table` takes them: an expression of pyarrow.compute, or
+    tuples ("column", "operator", value) in one list, or in lists of which one must hold."""
+
+    def __init__(self, filters: Any) -> None:
+        ArrowDecoder()  # which says how to install pyarrow
+        self._arrow: Any = importlib.import_module("pyarrow")
+        self._dataset: Any = importlib.import_module("pyarrow.dataset")
+        parquet = importlib.import_module("pyarrow.parquet")
+        self._expression = parquet.filters_to_expression(filters)
+
+    def read(self, file: ParquetFile, names: Sequence[str] | None) -> pyarrow.Table:
+        """The rows of a file that pass. names: the columns, as for `read_table`."""
+        needed = self._needed(file.schema)
+        row_groups = self._row_groups(file, needed)
+        table = read_table(file, columns=names, row_groups=row_groups)
+        if names is None or set(needed) <= set(names):
+            return table.filter(self._expression)
+        asked = read_table(file, columns=needed, row_groups=row_groups)
+        passed = self._dataset.dataset(asked).to_table(columns={"passed": self._expression})
+        return table.filter(passed["passed"])
+
+    def _needed(self, schema: pyarrow.Schema) -> list[str]:
+        """The columns that the filter speaks of: it does not hold without them, and an expression
+        does not tell them. Raises as pyarrow where the schema does not have them."""
+        empty = schema.empty_table()
+        empty.filter(self._expression)
+        found = []
+        for name in schema.names:
+            try:
+                empty.drop_columns([name]).filter(self._expression)
+            except self._arrow.ArrowInvalid:
+                found.append(name)
+        return found
+
+    def _row_groups(self, file: ParquetFile, needed: Sequence[str]) -> list[int]:
+        """The row groups that may have such rows, by the statistics of these columns."""
+        groups = file.choose_row_groups(None)
+        footer = footer_in_place(file, groups, file.choose_columns(needed))
+        reader = self._arrow.BufferReader(PLAIN_MAGIC + enclosed(footer))
+        fragment = self._dataset.ParquetFileFormat().make_fragment(reader)
+        chosen = fragment.subset(self._expression, schema=fragment.physical_schema)
+        return [group.id for group in chosen.row_groups]
+
+
+PROMOTE_OPTIONS = ("none", "default", "permissive")
+
+
+class Schemas:
+    """Takes the schema of one file after the other.
+
+    promote_options: of `pyarrow.concat_tables`: "none" demands that all are equal.
+    """
+
+    def __init__(self, promote_options: str) -> None:
+        if promote_options not in PROMOTE_OPTIONS:
+            raise ValueError(
+                f"promote_options is {promote_options!r}: expected {', '.join(PROMOTE_OPTIONS)}"
+            )
+        self._promote = promote_options
+        self._arrow: Any = importlib.import_module("pyarrow")
+        self._known: dict[str, tuple[pyarrow.Field, str]] = {}
+        self._first: tuple[str, pyarrow.Schema] | None = None
+
+    def add(self, path: str, schema: pyarrow.Schema) -> None:
+        """Raises ValueError, which names two files and the column in which they differ."""
+        if self._promote != "none":
+            self._unify(path, schema)
+        elif self._first is None:
+            self._first = path, schema
+        elif not schema.equals(self._first[1]):
+            difference = _difference(*self._first, path, schema)
+            raise ValueError(f'{difference}; promote_options="permissive" unifies schemas')
+
+    def _unify(self, path: str, schema: pyarrow.Schema) -> None:
+        for field in schema:
+            known, origin = self._known.setdefault(field.name, (field, path))
+            if known.equals(field):
+                continue
+            pair = [self._arrow.schema([known]), self._arrow.schema([field])]
+            try:
+                unified = self._arrow.unify_schemas(pair, promote_options=self._promote)
+            except (self._arrow.ArrowInvalid, self._arrow.ArrowTypeError):
+                raise ValueError(
+                    f"{_types(known, origin, field, path)}, which promote_options="
+                    f"{self._promote!r} does not unify"
+                ) from None
+            self._known[field.name] = unified[0], origin
+
+
+def _types(known: pyarrow.Field, origin: str, field: pyarrow.Field, path: str) -> str:
+    return f"column {field.name} is {_shown(known)} in {origin}, and {_shown(field)} in {path}"
+
+
+def _shown(field: pyarrow.Field) -> str:
+    return f"{field.type}{'' if field.nullable else ' not null'}"
+
+
+def _difference(origin: str, known: pyarrow.Schema, path: str, schema: pyarrow.Schema) -> str:
+    for has, names, lacks, others in (
+        (origin, known.names, path, schema.names),
+        (path, schema.names, origin, known.names),
+    ):
+        for name in names:
+            if name not in others:
+                return f"column {name} is in {has}, and not in {lacks}"
+    for before, now in zip(known, schema, strict=False):
+        if before.name != now.name:
+            return f"column {now.name} of {path} stands where {origin} has {before.name}"
+        if not before.equals(now):
+            return _types(before, origin, now, path)
+    return f"{origin} and {path} do not have the same columns"
+
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 

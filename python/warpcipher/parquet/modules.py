@@ -134,7 +134,7 @@ def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
     return column(found[0]), found[1], column(found[2])
 
 
-class Batch:
+class ModuleBatch:
     """Modules that are decrypted or encrypted in as few runs as there are algorithms: one, unless
     a file has keys of several sizes, or pages in CTR.
 
@@ -329,7 +329,7 @@ def open_modules(
 ) -> list[bytes]:
     """The plaintexts of GCM modules, each (module from its length on, key, place), in one batch."""
     data = bytearray()
-    batch = Batch(engine)
+    batch = ModuleBatch(engine)
     ends = [0]
     for module, key, place in modules:
         view = memoryview(module).cast("B")
@@ -349,7 +349,7 @@ def seal_modules(
     texts: Sequence[tuple[bytes, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
 ) -> list[bytes]:
     """The GCM modules of plaintexts, each (plaintext, key, place), under fresh nonces."""
-    batch = Batch(engine, encrypt=True)
+    batch = ModuleBatch(engine, encrypt=True)
     ends = [0]
     start = 0
     for text, key, place in texts:

@@ -7,18 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .cudf import Decoder
-from .decode import ArrowDecoder
-from .dest import Dest, refuse_source, writing
+from .._memory import allocate
+from .decode import ArrowDecoder, Decoder
 from .device import Device
-from .file import File
+from .file import BaseFile
 from .footer import PLAIN_MAGIC, describe
-from .host import new_room
-from .image import Image, Progress, enclosed
+from .image import Image, Progress, enclosed, overview
 from .keyring import Keys
 from .modules import wipe_any
-from .plain_metadata import overview
-from .source import Source, SourceLike
+from .storage import Dest, Source, SourceLike, refuse_source, writing
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -49,7 +46,7 @@ class ColumnChunks:
     footer: bytes = field(repr=False)
 
 
-class ParquetFile(File):
+class ParquetFile(BaseFile):
     """An open Parquet file, encrypted or not. `open` makes it.
 
     Nothing but the footer is read until data is asked for. Close it, or use it in a `with`.
@@ -92,7 +89,7 @@ class ParquetFile(File):
         """
         image = Image(self, self.choose_row_groups(row_groups), self.choose_columns(columns))
         if device is None:
-            memory: Any = new_room(image.room)
+            memory: Any = allocate(image.room)
             memory = memory[: image.fill(memory)]
         else:
             memory = image.on_device(Device(device))
@@ -103,9 +100,9 @@ class ParquetFile(File):
             raise
         found = []
         for chunk in image.chunks:
-            opened = image.opened[chunk.row_group, chunk.column]
-            data = memory[opened.start : opened.start + opened.size]
-            found.append(ChunkData(chunk.row_group, chunk.name, opened.start, data))
+            decrypted = image.decrypted[chunk.row_group, chunk.column]
+            data = memory[decrypted.start : decrypted.start + decrypted.size]
+            found.append(ChunkData(chunk.row_group, chunk.name, decrypted.start, data))
         return ColumnChunks(tuple(found), footer)
 
 
@@ -264,7 +261,7 @@ def opened_file(
     aad_prefix: bytes | None,
     engine: str,
 ) -> ParquetFile | _Borrowed:
-    """A file for a `with`: opened for it, or open before and after."""
+    """A file for a `with`: decrypted for it, or open before and after."""
     if not isinstance(source, ParquetFile):
         return open(source, keys, aad_prefix=aad_prefix, engine=engine)
     if keys is not None or aad_prefix is not None:

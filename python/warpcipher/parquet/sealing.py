@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..formats import FormatError
 from . import metadata as md
-from .headers import seal_header
+from .file import DecryptedChunk
 from .modules import (
     DATA_HEADER,
     DATA_PAGE,
@@ -15,12 +15,26 @@ from .modules import (
     DICTIONARY_PAGE,
     MOST_ORDINAL,
     OVERHEAD,
-    Batch,
     FileCrypto,
+    ModuleBatch,
     Place,
 )
-from .opened import Opened
-from .thrift import read
+from .thrift import read, read_whole, write
+
+
+def seal_header(header: bytes, what: str, overhead: int) -> tuple[bytes, int, int, int]:
+    """A plain page's header for the encrypted page, with the type of the page, its plain size and
+    the size that its content will unpack to. The CRC would cover the ciphertext: it is left out."""
+    fields = read_whole(header, md.PAGE_HEADER_SHAPE, what)
+    kind = md.integer(fields, md.PAGE_TYPE, f"{what}: the type of the page")
+    size = md.integer(fields, md.COMPRESSED_PAGE_SIZE, f"{what}: the size of the page")
+    unpacked = md.integer(fields, md.UNCOMPRESSED_PAGE_SIZE, f"{what}: the size of the page")
+    if size + overhead > 0x7FFFFFFF:
+        raise FormatError(f"{what}: a page of {size} bytes has no room for encryption")
+    fields.pop(md.CRC, None)
+    md.set_integer(fields, md.COMPRESSED_PAGE_SIZE, size + overhead)
+    return write(fields), kind, size, unpacked
+
 
 _DATA_PAGES = (0, 3)
 _FIRST_LOOK = 256
@@ -30,12 +44,12 @@ _FIRST_LOOK = 256
 class Sealed:
     """A chunk in the encrypted file.
 
-    opened: the plain chunk. start, size: in the file. data: where its first data page is. pages: of
-    each data page where its header lay in the plain image and lies in the file, and the bytes of
+    decrypted: the plain chunk. start, size: in the file. data: where its first data page is. pages:
+    of each data page where its header lay in the plain image and lies in the file, and the bytes of
     both modules. unpacked: total_uncompressed_size. modules: how many it has.
     """
 
-    opened: Opened
+    decrypted: DecryptedChunk
     start: int
     size: int
     data: int
@@ -58,40 +72,51 @@ class Sealing:
         self._plain = plain
         self._base = base
         self._crypto = crypto
-        self._pages = Batch(engine, encrypt=True)
-        self._heads = Batch(engine, encrypt=True)
+        self._pages = ModuleBatch(engine, encrypt=True)
+        self._heads = ModuleBatch(engine, encrypt=True)
         self._head_bytes = bytearray()
         self._copies: list[tuple[int, int, int]] = []
         self.start = start
         self.size = 0
 
-    def copy(self, opened: Opened) -> Sealed:
+    def copy(self, decrypted: DecryptedChunk) -> Sealed:
         """Takes a chunk as it is."""
-        self._copies.append((opened.start - self._base, self.size, opened.size))
+        self._copies.append((decrypted.start - self._base, self.size, decrypted.size))
         start = self.start + self.size
-        self.size += opened.size
-        unpacked = md.integer(opened.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - opened.shrunk
+        self.size += decrypted.size
+        unpacked = (
+            md.integer(decrypted.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - decrypted.shrunk
+        )
         # 0, of a row group without rows, says that there is no data page, and stays so.
-        data = start + opened.data - opened.start if opened.chunk.located.data else 0
-        moved = [(before, start + before - opened.start, size) for _, before, size in opened.pages]
+        data = start + decrypted.data - decrypted.start if decrypted.chunk.located.data else 0
+        moved = [
+            (before, start + before - decrypted.start, size) for _, before, size in decrypted.pages
+        ]
         return Sealed(
-            opened, start, opened.size, data, opened.chunk.dictionary, moved, max(unpacked, 0), 0
+            decrypted,
+            start,
+            decrypted.size,
+            data,
+            decrypted.chunk.dictionary,
+            moved,
+            max(unpacked, 0),
+            0,
         )
 
-    def add(self, opened: Opened, ordinal: int, key: bytes) -> Sealed:
+    def add(self, decrypted: DecryptedChunk, ordinal: int, key: bytes) -> Sealed:
         """Takes a chunk to encrypt; `ordinal` is that of its row group.
 
         Raises FormatError where its pages cannot be found, ValueError where they are too many.
         """
-        chunk = opened.chunk
+        chunk = decrypted.chunk
         what = chunk.what
         crypto, overhead = self._crypto, self._crypto.page_overhead
         headers: list[bytes] = []
         pages: list[tuple[int, int, int]] = []  # header, page, size of the page: in the buffer
         unpacked = 0
         dictionary = False
-        at = opened.start - self._base
-        end = at + opened.size
+        at = decrypted.start - self._base
+        end = at + decrypted.size
         while at < end:
             length = _header_length(self._plain, at, end, what)
             header, kind, size, plain_size = seal_header(
@@ -155,7 +180,7 @@ class Sealing:
         data = start if not dictionary else moved[1][1] if count > 1 else 0
         self.size = out
         return Sealed(
-            opened, start, size, data, dictionary, moved[dictionary:], unpacked, 2 * count
+            decrypted, start, size, data, dictionary, moved[dictionary:], unpacked, 2 * count
         )
 
     def run(self, out: memoryview) -> None:

@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
+from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
+from ..arrays.library import LEGACY_STREAM, wait
 from ..arrays.torch import is_freed_part
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ class NewArray:
         if self._device is None or by_host or math.prod(self.shape) == 0:
             return importlib.import_module("numpy").empty(self.shape, numpy_dtype(self.dtype))
         size = SIZES[self.dtype] * math.prod(self.shape)
-        self._memory = _native.DeviceArray(size, self._device, streams.LEGACY_STREAM)
+        self._memory = _native.DeviceArray(size, self._device, LEGACY_STREAM)
         return _Typed(self._memory, self.dtype)
 
     def finish(self) -> Any:
@@ -303,7 +304,7 @@ class _Ordered:
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> object:
         if stream is not None and stream != -1:  # -1: the consumer sees to the order itself
-            streams.wait(stream, streams.LEGACY_STREAM, self._memory.__dlpack_device__()[1])
+            wait(stream, LEGACY_STREAM, self._memory.__dlpack_device__()[1])
         return self._tensor.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from .._not_at_fork import NOT_AT_FORK
 from ..arguments import require_int, view_bytes
-from .forks import process
 from .streams import ARRAY_START, STREAM_SIZE, child_key
 
 if TYPE_CHECKING:
@@ -19,6 +18,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from .._types import Buffer
+
+
+# A child of a fork must notice that it is one before it draws anything. Its number would not be
+# enough: the child of a child can get the number of its grandparent once that one is gone. A count
+# of forks would not either: it misses a child that C code makes without fork(), by clone(2).
+process = _native.random_process
+"""process() -> int: a value that differs between a process and the children that fork from it."""
+
 
 ALGORITHMS = ("chacha20", "aes-256-ctr")
 MOST_SPAWNED = 1 << 60

@@ -13,13 +13,13 @@ What `warpcipher encrypt model.safetensors` writes is such a file; docs/weights.
 
 from __future__ import annotations
 
+from .cryptotensors import rewrap
 from .cryptotensors_key import CryptotensorsKey
-from .cryptotensors_saving import rewrap
-from .describe import ModelInfo, describe, is_cryptotensors
 from .ed25519 import public_key_of as public_key
+from .files import ModelInfo, describe, is_cryptotensors
 from .header import TensorInfo
+from .model import Model, TensorSlice, load, load_file, safe_open
 from .modules import load_model, save_model
-from .opening import Model, TensorSlice, load, load_file, safe_open
 from .saving import save, save_file
 
 __all__ = [

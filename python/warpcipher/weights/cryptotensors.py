@@ -1,25 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a cryptotensors file: its chunks as columns for `formats.read_chunks`, which reads
-and decrypts them to where the tensors go, in host memory or on a GPU."""
+"""Cryptotensors files: read, written, and their keys wrapped again.
+
+A read turns the chunks that it needs into columns for `formats.read_chunks`, which decrypts them to
+where the tensors go, in host memory or on a GPU. In a file that is written the header comes first
+and holds the tags of all chunks. Its length does not depend on their values, so the data is written
+after the header's place, and the header last.
+"""
 
 from __future__ import annotations
 
 import bisect
 import os
 from array import array
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import warpcipher as wc
 
+from .._new_file import replaced
 from .._uncopied import Uncopied
 from ..formats import FormatError
+from ..formats.chunks import aes
 from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
-from .cryptotensors_header import TAG_SIZE, chunk_ivs, opened, unwrap, user_metadata
+from ..formats.whole import write_whole
+from ..formats.write_chunks import WriteChunksCall, texts_of, write
+from .cryptotensors_header import (
+    CHUNK_SIZE,
+    DEFAULT_POLICY,
+    IV_SIZE,
+    POLICY,
+    RESERVED,
+    TAG_SIZE,
+    Scheme,
+    chunk_count,
+    chunk_ivs,
+    counter_of,
+    encoded,
+    opened,
+    sign,
+    unwrap,
+    user_metadata,
+    wrap,
+    write_metadata,
+)
 from .cryptotensors_key import CryptotensorsKey
+from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
-from .header import TensorInfo, read_header, shown
-from .images import PlainImage, read_bytes
+from .header import Header, TensorInfo, encode, read_header, shown
+from .images import PlainImage, read_bytes, written
+
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
 
 
 class CryptotensorsFile(Uncopied):
@@ -181,3 +213,191 @@ class _Chunks:
         self.ivs += chunk_ivs(base_iv, first, last + 1 - first)
         self.tags += tags[first * TAG_SIZE : (last + 1) * TAG_SIZE]
         self.names.append(name)
+
+
+PIECE = 8 << 20
+"""Bytes of plaintext that one call encrypts."""
+
+
+def write_file(
+    path: str | os.PathLike[str] | BinaryIO,
+    entries: Mapping[str, Entry],
+    placed: Mapping[str, TensorInfo],
+    metadata: Mapping[str, str] | None,
+    key: CryptotensorsKey,
+) -> None:
+    """Writes a file of version 2. placed: where each tensor's bytes go."""
+    user = dict(metadata or {})
+    taken = [name for name in RESERVED if name in user]
+    if taken:
+        raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
+    wrapping = key.wrapping_key(key.key_id, (16, 32))
+    private = key.checked_signing_key()
+    algorithm = aes("gcm", wrapping)
+    scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
+    tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
+    ivs = {name: _base_iv(chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()}
+    wrapped = wrap(tensor_keys, wrapping, scheme)
+    tags = {
+        name: bytes(TAG_SIZE * chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()
+    }
+
+    def header() -> bytes:
+        encryption = {
+            name: {**fields, "base_iv": encoded(ivs[name]), "tags": encoded(tags[name])}
+            for name, fields in wrapped.items()
+        }
+        unsigned = write_metadata(user, scheme, encryption, DEFAULT_POLICY)
+        return encode(placed, sign(placed, unsigned, private))
+
+    length = len(header())
+    with written(path) as file:
+        texts = parts_on_gpu(entries[name] for name in placed)
+        if texts is not None:
+            tags = _write_from_gpu(file, length, texts, placed, algorithm, tensor_keys, ivs)
+        else:
+            file.seek(length)
+            for name in placed:
+                data = entries[name].data()
+                tags[name] = _write_tensor(file, data, algorithm, tensor_keys[name], ivs[name])
+        made = header()
+        if len(made) != length:
+            raise RuntimeError("the header's length depends on its tags")
+        file.seek(0)
+        write_whole(file, memoryview(made))
+
+
+def _base_iv(chunks: int) -> bytes:
+    """Random, and with room for the numbers of all chunks."""
+    while True:
+        found = os.urandom(IV_SIZE)
+        if counter_of(found) + chunks <= 1 << 32:
+            return found
+
+
+def _write_tensor(
+    file: IO[bytes], data: memoryview, algorithm: AlgorithmName, key: bytes, base_iv: bytes
+) -> bytes:
+    """Writes the ciphertext; returns the tags."""
+    native = wc.Key(algorithm, key)
+    tags = bytearray()
+    step = PIECE // CHUNK_SIZE
+    for first in range(0, chunk_count(len(data), CHUNK_SIZE), step):
+        part = data[first * CHUNK_SIZE : (first + step) * CHUNK_SIZE]
+        count = chunk_count(len(part), CHUNK_SIZE)
+        lengths = [min(CHUNK_SIZE, len(part) - i * CHUNK_SIZE) for i in range(count)]
+        sealed = wc.run_columns(
+            algorithm,
+            "encrypt",
+            [native],
+            part,
+            lengths=lengths,
+            key_index=[0] * count,
+            ivs=chunk_ivs(base_iv, first, count),
+        ).raise_for_status()
+        view, at = memoryview(sealed.out), 0
+        for length in lengths:
+            write_whole(file, view[at : at + length])
+            tags += view[at + length : at + length + TAG_SIZE]
+            at += length + TAG_SIZE
+    return bytes(tags)
+
+
+def _write_from_gpu(
+    file: IO[bytes],
+    start: int,
+    parts: list[Any],
+    placed: Mapping[str, TensorInfo],
+    algorithm: str,
+    keys: Mapping[str, bytes],
+    base_ivs: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Writes the ciphertext of all tensors, which begins at `start`; returns their tags. parts: the
+    tensors' bytes, at least one of them on a GPU, which encrypts."""
+    offsets, lengths, numbers, ivs = array("Q"), array("Q"), array("I"), bytearray()
+    counts = [chunk_count(info.size, CHUNK_SIZE) for info in placed.values()]
+    for number, (name, count) in enumerate(zip(placed, counts, strict=True)):
+        info = placed[name]
+        places = range(0, count * CHUNK_SIZE, CHUNK_SIZE)
+        offsets.extend(start + info.start + place for place in places)
+        lengths.extend(min(CHUNK_SIZE, info.size - place) for place in places)
+        numbers.extend([number] * count)
+        ivs += chunk_ivs(base_ivs[name], 0, count)
+    tags = bytearray(TAG_SIZE * len(lengths))
+    texts = texts_of(parts)
+    write(
+        WriteChunksCall(
+            target=file.fileno(),
+            algorithm=algorithm,
+            keys=[wc.Key(algorithm, keys[name]) for name in placed],
+            texts=texts.texts,
+            streams=texts.streams,
+            device=texts.device,
+            tag_length=TAG_SIZE,
+            offsets=offsets,
+            lengths=lengths,
+            key_index=numbers,
+            ivs=bytes(ivs),
+            tags=tags,
+        )
+    )
+    found = {}
+    view = memoryview(tags)
+    for name, count in zip(placed, counts, strict=True):
+        found[name], view = bytes(view[: TAG_SIZE * count]), view[TAG_SIZE * count :]
+    return found
+
+
+def rewrap(
+    path: str | os.PathLike[str],
+    key: CryptotensorsKey,
+    new_key: CryptotensorsKey,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    replace: bool = True,
+) -> None:
+    """Changes the wrapping key and the signing key of a cryptotensors file; its data stays.
+
+    key:     of the file as it is: wraps and verifies.
+    new_key: of the file as it shall be: wraps, with a key of the same size, and signs.
+    out:     the file that is written; None replaces the file at `path` in one step, where that is
+             a symbolic link the file that it points to. A file that is replaced keeps its
+             permissions.
+    replace: whether a file that is there is replaced by `out`; else FileExistsError.
+
+    Only the header is decrypted and made anew: the data is copied, by the file system where it can
+    share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
+    read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was written.
+    """
+    if out is None:
+        out, replace = path, True
+    image = PlainImage(os.fsdecode(path))
+    try:
+        header = read_header(partial(read_bytes, image), image.size)
+        made = _rewrapped(header, key, new_key)
+        with replaced(out, replace=replace) as file:
+            write_whole(file, memoryview(made))
+            image.copy_to(file, header.data_start)
+    finally:
+        image.close()
+
+
+def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey) -> bytes:
+    """The header with keys wrapped anew."""
+    scheme, wrapped = opened(header, key)
+    metadata = header.metadata or {}
+    sizes = (scheme.key_size,)
+    tensor_keys = unwrap(wrapped, key.wrapping_key(scheme.key_id, sizes), scheme)
+    changed = scheme._replace(key_id=new_key.key_id, sign_key_id=new_key.sign_key_id)
+    fresh = wrap(tensor_keys, new_key.wrapping_key(new_key.key_id, sizes), scheme)
+    encryption = {
+        name: {
+            **fields,
+            "base_iv": encoded(wrapped[name].base_iv),
+            "tags": encoded(wrapped[name].tags),
+        }
+        for name, fields in fresh.items()
+    }
+    unsigned = write_metadata(user_metadata(metadata), changed, encryption, metadata[POLICY])
+    signed = sign(header.tensors, unsigned, new_key.checked_signing_key())
+    return encode(header.tensors, signed)

@@ -11,8 +11,7 @@ import warpcipher as wc
 
 from .. import _later
 from ..arrays.torch import address_of
-from .dtypes import DTYPES
-from .header import shown
+from .header import DTYPES, shown
 
 
 class Entry:

@@ -1,137 +1,362 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file of tensors, whatever protects it: its header, and its data by place."""
+"""An open model and its tensors, and the calls that read one: `safe_open`, `load_file`, `load`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import warpcipher as wc
 
 from .._uncopied import Uncopied
-from ..formats import FormatError, Options
-from ..formats.registry import take
-from .cryptotensors import CryptotensorsFile
-from .cryptotensors_header import ENCRYPTION
-from .cryptotensors_key import CryptotensorsKey
+from ..formats import FormatError
+from . import frameworks
+from .boxes import box, read_box, tensor_of
+from .files import TensorFile, open_file, resolved
 from .frameworks import Framework
-from .header import Header, NoSafetensorsError, read_header
-from .images import FormatImage, Image, PlainImage, read_bytes
+from .header import TensorInfo, shown
+from .images import place_of
+from .shards import files_of
 
-UNIT = 64 << 10
-"""Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
-their own."""
+if TYPE_CHECKING:
+    import numpy
+    import torch  # type: ignore[import-not-found,unused-ignore]
+    from typing_extensions import Self
 
-_CRYPTOTENSORS = "encrypted in the format cryptotensors: give its keys as a CryptotensorsKey"
-_PLAIN = "The file is not encrypted: with a key such files are refused"
-
-
-class TensorFile(Protocol):
-    """name: of the file, without its folder. header: checked, and authenticated where the file is
-    encrypted. metadata: the user's part of the header's. unit: bytes that are read and decrypted
-    together, and so at least."""
-
-    name: str
-    header: Header
-    metadata: dict[str, str] | None
-    unit: int
-
-    def read(self, framework: Framework, offset: int, block: Any) -> None:
-        """Fills a block from byte `offset` of the data on. Raises InvalidTag, FormatError and
-        OSError; the content of the block is then not to be used."""
-
-    def close(self) -> None:
-        """Wipes keys and lets go of the file. Idempotent."""
+    from .._types import Buffer
 
 
-class SafetensorsFile(Uncopied):
-    """A safetensors file, plain or as a whole inside of an encrypted one."""
+class Model(Uncopied):
+    """An open model, of one file or several; a context manager. Made by `safe_open`.
 
-    def __init__(self, path: str, image: Image) -> None:
-        self.name = os.path.basename(path)  # noqa: PTH119
-        self._image = image
-        self.unit = UNIT
+    Reads of several threads are safe. Headers are checked when it is opened, tensors when they are
+    read.
+    """
+
+    def __init__(
+        self,
+        files: dict[str, set[str] | None],
+        open_one: Callable[[str], TensorFile],
+        framework: Framework,
+    ) -> None:
+        self._framework = framework
+        self._files: list[TensorFile] = []
+        self._places: dict[str, TensorFile] = {}
         try:
-            self.header = read_header(partial(read_bytes, image), image.size)
-            self.metadata = self.header.metadata
+            for path, promised in files.items():
+                try:
+                    file = open_one(path)
+                except (wc.InvalidTag, FormatError) as error:
+                    raise _named(error, os.path.basename(path)) from None  # noqa: PTH119
+                self._add(file, promised)
         except BaseException:
             self.close()
             raise
 
-    def read(self, framework: Framework, offset: int, block: Any) -> None:
-        self._image.read(self.header.data_start + offset, framework.memory(block))
+    def _add(self, file: TensorFile, promised: set[str] | None) -> None:
+        self._files.append(file)
+        name = file.name
+        held = file.header.tensors.keys()
+        if promised is not None and held != promised:
+            lacks = sorted(promised - held)
+            more = sorted(held - promised)
+            what = f"does not hold {shown(lacks[0])}" if lacks else f"also holds {shown(more[0])}"
+            raise FormatError(f"{name} {what}, by the index: file and index do not belong together")
+        twice = sorted(held & self._places.keys())
+        if twice:
+            raise FormatError(f"{name} holds {shown(twice[0])}, which another file has too")
+        self._places.update(dict.fromkeys(held, file))
+
+    def _file(self, name: str) -> TensorFile:
+        if name not in self._places:
+            if not self._files:
+                raise ValueError("the model is closed")
+            raise KeyError(f"no tensor {shown(str(name))}")
+        return self._places[name]
+
+    def keys(self) -> list[str]:
+        """The names of the tensors, sorted."""
+        return sorted(self._places)
+
+    def offset_keys(self) -> list[str]:
+        """The names in the order of the tensors' bytes."""
+        return list(self._places)
+
+    def metadata(self) -> dict[str, str] | None:
+        """The metadata of the header, None where there is none; of several files what all of them
+        say. Raises ValueError after `close`."""
+        if not self._files:
+            raise ValueError("the model is closed: its metadata are read while it is open")
+        first, *others = (file.metadata for file in self._files)
+        if first is None:
+            return None
+        return {
+            name: text
+            for name, text in first.items()
+            if all(other is not None and other.get(name) == text for other in others)
+        }
+
+    def info(self, name: str) -> TensorInfo:
+        """Dtype, shape and place of a tensor. KeyError: there is none of that name."""
+        return self._file(name).header.tensors[name]
+
+    def get_tensor(self, name: str) -> Any:
+        """One tensor, with memory of its own. Reads and decrypts the chunks that hold it.
+
+        Raises KeyError, TypeError (the library has no such dtype), InvalidTag, FormatError and
+        OSError.
+        """
+        return self.get_slice(name)[...]
+
+    def get_slice(self, name: str) -> TensorSlice:
+        """A tensor that is read when it is indexed: `get_slice(name)[:, 128:256]` reads and
+        decrypts only the chunks that hold that part."""
+        return TensorSlice(self._file(name), name, self._framework)
 
     def close(self) -> None:
-        self._image.close()
+        """Wipes keys and lets go of the files. Tensors that were given out stay."""
+        self._places.clear()
+        while self._files:
+            self._files.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<warpcipher.weights.Model of {len(self._places)} tensors>"
 
 
-def resolved(key: object) -> object:
-    """The key itself where a source or a function was given for it: asked once for all files."""
-    if key is None or isinstance(key, CryptotensorsKey):
-        return key
-    return take("auto", key, Options())[1]
+class TensorSlice(Uncopied):
+    """A tensor that is read when it is indexed. Made by `Model.get_slice`."""
+
+    def __init__(self, file: TensorFile, name: str, framework: Framework) -> None:
+        self._file = file
+        self._name = name
+        self._framework = framework
+        self._info = file.header.tensors[name]
+
+    def get_shape(self) -> list[int]:
+        """The shape of the whole tensor."""
+        return list(self._info.shape)
+
+    def get_dtype(self) -> str:
+        """The dtype, as safetensors names it."""
+        return self._info.dtype
+
+    def __repr__(self) -> str:
+        name = shown(self._name)
+        return f"<warpcipher.weights.TensorSlice {name}: {self.get_dtype()} {self.get_shape()}>"
+
+    def __getitem__(self, index: object) -> Any:
+        """The part of the tensor, with memory of its own: ints, slices with a positive step, and
+        one ellipsis, as NumPy takes them. Raises IndexError, TypeError and what `get_tensor`
+        raises."""
+        wanted = box(index, self._info.shape)
+        if wanted.shape == self._info.shape and wanted.rest is None:
+            return self._whole()
+
+        def read(offset: int, block: Any) -> None:
+            fill(self._framework, self._file, offset, block)
+
+        return read_box(self._framework, read, self._name, self._info, wanted, self._file.unit)
+
+    def _whole(self) -> Any:
+        block = read_block(self._framework, self._file, self._info.start, self._info.size)
+        return tensor_of(self._framework, block, self._info.dtype, self._info.shape, self._name)
 
 
-def open_file(path: str, key: object, context: bytes, gds: bool = False) -> TensorFile:
-    """The file at a path. key: None for one that is not encrypted, which is taken by no other. gds:
-    read to a GPU by kvikio.
+def _named(error: Exception, name: str) -> Exception:
+    """The error with the name of its file: a model may have many."""
+    return type(error)(f"{name}: {error}")
 
-    Raises InvalidTag, FormatError, ValueError, TypeError and OSError.
-    """
-    if gds and (key is None or isinstance(key, CryptotensorsKey)):
-        raise ValueError("gds reads files in cobblestone and Tink's AES-GCM: no others")
-    if isinstance(key, CryptotensorsKey):
-        if context:
-            raise ValueError("a context was given: a cryptotensors file has none")
-        return _signed(path, key)
-    if key is not None:
-        return _encrypted(path, key, context, gds)
-    if context:
-        raise ValueError("a context was given and no key: a plain file has none")
+
+def fill(framework: Framework, file: TensorFile, offset: int, block: Any) -> None:
+    """Fills a block from a file's data, as `TensorFile.read`; errors name the file."""
     try:
-        file = SafetensorsFile(path, PlainImage(path))
-    except NoSafetensorsError as error:
-        raise FormatError(
-            f"{error}. No key was given: a file that is encrypted needs one"
-        ) from None
-    if _is_cryptotensors(file):
-        file.close()
-        raise FormatError(f"the file is {_CRYPTOTENSORS}")
-    return file
-
-
-def _is_cryptotensors(file: SafetensorsFile) -> bool:
-    return file.metadata is not None and ENCRYPTION in file.metadata
-
-
-def _signed(path: str, key: CryptotensorsKey) -> CryptotensorsFile:
-    try:
-        return CryptotensorsFile(path, key)
-    except NoSafetensorsError as error:
-        raise FormatError(
-            f"{error}. A CryptotensorsKey was given: a file in another format takes a key of that"
-        ) from None
-
-
-def _encrypted(path: str, key: object, context: bytes, gds: bool) -> SafetensorsFile:
-    try:
-        return SafetensorsFile(path, FormatImage(path, key, context, gds))
+        file.read(framework, offset, block)
     except (wc.InvalidTag, FormatError) as error:
-        hint = _hint(path)
-        if not hint:
+        raise _named(error, file.name) from None
+
+
+def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
+    """A block with bytes of a file's data; it is wiped where they are not authentic."""
+    block = framework.block(size)
+    if size:
+        try:
+            fill(framework, file, offset, block)
+        except BaseException:
+            framework.wipe(block)
             raise
-        raise type(error)(f"{error}. {hint}") from None
+    return block
 
 
-def _hint(path: str) -> str:
-    """What a file is that a key did not open, if its header can be read without one. Nothing is
-    believed of it: it is a hint in an error."""
+def safe_open(
+    path: str | os.PathLike[str],
+    framework: str = "pt",
+    device: str | int = "cpu",
+    *,
+    key: object = None,
+    context: bytes = b"",
+    gds: bool = False,
+) -> Model:
+    """Opens a model to read tensors of it, or parts of tensors.
+
+    The arguments are those of `load_file`. Raises InvalidTag where the key does not open the file,
+    FormatError where a header is not right, ValueError, TypeError, ImportError and OSError.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> weights.save_file({"w": numpy.ones(3, "f4")}, "model.safetensors.cobblestone", bytes(32))
+    >>> with weights.safe_open("model.safetensors.cobblestone", "np", key=bytes(32)) as model:
+    ...     list(model.keys())
+    ['w']
+    """
+    chosen = _framework(framework, device, gds)
+    return _opened(path, chosen, key, context, gds)
+
+
+def _framework(name: str, device: str | int, gds: bool) -> Framework:
+    if gds and frameworks.cuda_ordinal(device) is None:
+        raise ValueError(f"gds reads to a GPU, and device is {device!r}")
+    return frameworks.get(name, device)
+
+
+def _opened(
+    path: str | os.PathLike[str], framework: Framework, key: object, context: bytes, gds: bool
+) -> Model:
+    key = resolved(key)
+    open_one = partial(open_file, key=key, context=context, gds=gds)
+    return Model(files_of(path, key, context), open_one, framework)
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: Literal["pt"] = "pt",
+    *,
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, torch.Tensor]: ...
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    *,
+    framework: Literal["np"],
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, numpy.ndarray[Any, Any]]: ...
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, Any]: ...
+
+
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, Any]:
+    """All tensors of a model, by name.
+
+    path: a safetensors file, plain or encrypted; the index JSON of a sharded model; or a directory
+    with such files.
+    key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`: then every file must be
+    encrypted with it, and a plain one is refused. None: the files are plain.
+    device: "cpu", "cuda", "cuda:0" or the number of a GPU.
+    framework: "pt" (PyTorch), "np" (NumPy), "jax" or "cupy".
+    context: the context that the files were encrypted with.
+    gds: read to a GPU by kvikio (the extra `gds`), for disks with GPUDirect Storage: files in
+    cobblestone and Tink's AES-GCM alone.
+
+    The tensors of a file are views of one block of memory, which lives as long as one of them.
+    No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
+    ValueError, TypeError (the library has no such dtype), ImportError, MemoryError and OSError;
+    what was decrypted is then wiped.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> weights.save_file({"w": numpy.ones(3, "f4")}, "model.safetensors.cobblestone", bytes(32))
+    >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    chosen = _framework(framework, device, gds)
+    with _opened(path, chosen, key, context, gds) as model:
+        return _all_of(model, chosen)
+
+
+def load(
+    data: Buffer | BinaryIO,
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+) -> dict[str, Any]:
+    """All tensors of a file that is given as bytes, or as a binary file object, which is read from
+    where it stands to its end. The other arguments, and what is raised, are those of `load_file`.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> data = weights.save({"w": numpy.ones(3, "f4")}, bytes(32))
+    >>> weights.load(data, bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    chosen = _framework(framework, device, False)
+    key = resolved(key)
+    with place_of(data) as place:
+
+        def open_one(name: str) -> TensorFile:
+            file = open_file(place, key, context)
+            file.name = name
+            return file
+
+        with Model({"data": None}, open_one, chosen) as model:
+            return _all_of(model, chosen)
+
+
+def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
+    """All tensors of an open model; after an error what was read is wiped."""
+    tensors: dict[str, Any] = {}
+    blocks: list[Any] = []
     try:
-        file = SafetensorsFile(path, PlainImage(path))
-    except (NoSafetensorsError, OSError):
-        return ""
-    except FormatError:  # cut or damaged, and plain all the same
-        return _PLAIN
-    file.close()
-    return f"The file is {_CRYPTOTENSORS}" if _is_cryptotensors(file) else _PLAIN
+        for file in model._files:
+            blocks.append(read_block(framework, file, 0, file.header.data_size))
+        for file, block in zip(model._files, tuple(blocks), strict=True):
+            for name, info in file.header.tensors.items():
+                part = block[info.start : info.end]
+                fitting = framework.aligned(part, info.dtype)
+                if fitting is not part:
+                    blocks.append(fitting)
+                    framework.wipe(part)
+                tensors[name] = framework.tensor(fitting, info.dtype, info.shape, name)
+        for name in tensors:
+            tensors[name] = framework.given(tensors[name])
+    except BaseException:
+        tensors.clear()
+        for block in blocks:
+            framework.wipe(block)
+        raise
+    return tensors

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .opening import load_file
+from .model import load_file
 from .saving import save_file
 
 

@@ -14,11 +14,11 @@ from ..formats.base import Encryptor
 from ..formats.registry import take
 from ..formats.whole import write_whole
 from ..formats.write_chunks import texts_of, write_plain
+from .cryptotensors import write_file
 from .cryptotensors_key import CryptotensorsKey
-from .cryptotensors_saving import write_file
 from .entries import entry_of, parts_on_gpu
 from .header import build
-from .memory_files import written
+from .images import written
 from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"

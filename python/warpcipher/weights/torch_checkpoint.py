@@ -28,7 +28,7 @@ from ..formats import Options
 from ..formats.base import wipe
 from ..formats.registry import take
 from ..formats.whole import write_whole
-from .model import resolved
+from .files import resolved
 
 _filesystem: Any = import_module("torch.distributed.checkpoint.filesystem")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host memory that tensors lie in: one block for many, taken from the system in whole pages."""
+"""Host memory for large results, taken from the system in whole pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALLEST_MAPPING = 1 << 20
 
 
 def allocate(size: int) -> memoryview:
-    """`size` writable bytes. They live as long as something has a view of them. Raises
+    """`size` writable bytes, zeros. They live as long as something has a view of them. Raises
     MemoryError."""
     if size < SMALLEST_MAPPING:
         return memoryview(bytearray(size))
@@ -22,9 +22,10 @@ def allocate(size: int) -> memoryview:
     except OSError as error:
         if error.errno != errno.ENOMEM:
             raise
-        raise MemoryError(f"{size} bytes for tensors") from None
+        raise MemoryError(f"{size} bytes of memory") from None
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        # Fewer page faults, which cost more than reading; some kernels have no huge pages.
+        # The kernel needs as long to hand out 92 MiB in pages of 4 KiB as it takes to decrypt them.
+        # Some kernels have no huge pages.
         with contextlib.suppress(OSError):
             block.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(block)

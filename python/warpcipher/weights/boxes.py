@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
-from .dtypes import DTYPES
 from .frameworks import Framework
-from .header import TensorInfo, shown
+from .header import DTYPES, TensorInfo, shown
 
 Read = Callable[[int, Any], None]
 """`read(offset, block)` fills a block from a byte of the data on."""
