@@ -30,6 +30,5 @@ void bind_span(nanobind::module_& m);
 void bind_thrift(nanobind::module_& m);
 void bind_timing(nanobind::module_& m);
 void bind_tuning(nanobind::module_& m);
-void bind_weights(nanobind::module_& m);
 
 }  // namespace warpcipher::python

@@ -55,6 +55,5 @@ WARPCIPHER_MODULE(_native, m) {
   bind_search(m);
   bind_random(m);
   bind_random_bits(m);
-  bind_weights(m);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([pid = getpid()] { choose_leak_warnings(pid); }));
 }

@@ -13,7 +13,7 @@ import pytest
 from array_libraries import LIBRARIES
 from format_cases import streaming_key
 from warpcipher import InvalidTag, formats, weights
-from warpcipher.weights.deferred import DeferredTensors
+from warpcipher.weights.vllm_loader import DeferredTensors
 from weights_cases import assert_same, painted, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")

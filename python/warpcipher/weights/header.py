@@ -22,7 +22,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from .. import _native
 from ..formats import FormatError
 
 
@@ -82,8 +81,6 @@ MAX_DIMENSIONS = 64
 MAX_NUMBER = (1 << 63) - 1
 METADATA = "__metadata__"
 
-_BITS = {name: dtype.bits for name, dtype in DTYPES.items()}
-
 _scan_string = json.decoder.scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -93,6 +90,14 @@ _FIELD = re.compile(
     r'(?:"([^"\\\x00-\x1f]{0,32})"|\[([0-9, \t\n\r]{0,2048})\])[ \t\n\r]*'
 )
 """One field of a tensor: its name, and a short text or a short list of numbers."""
+_SHORT = "(?:0|[1-9][0-9]{0,17})"  # such a number is below 2^63
+_PLAIN_TENSOR = re.compile(
+    r',"([^"\\\x00-\x1f]*)":\{"dtype":'
+    rf'("([A-Z0-9_]{{1,32}})","shape":\[((?:{_SHORT}(?:,{_SHORT}){{0,7}})?)\]),'
+    rf'"data_offsets":\[({_SHORT}),({_SHORT})\]\}}'
+)
+"""A whole tensor as writers spell it, with the comma before it: its name, what is the same for all
+tensors of one dtype and shape, and in that the dtype and the lengths; begin and end."""
 
 
 class NoSafetensorsError(FormatError):
@@ -236,6 +241,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._kinds: dict[str, tuple[str, tuple[int, ...], int]] = {}
 
     def error(self, what: str) -> FormatError:
         return FormatError(f"header: at character {self._at}: {what}")
@@ -332,11 +338,24 @@ class _Scanner:
         return TensorInfo(str(text), shape, *offsets)
 
     def take_plain(self, tensors: dict[str, TensorInfo]) -> None:
-        """Takes the tensors that follow a value, up to one that is not spelt as writers of the
-        format do, or not right: native code reads a model of 256 tensors in a fifth of the time.
-        """
-        if self._text.isascii():
-            self._at = _native.take_tensors(self._text, self._at, _BITS, TensorInfo, tensors)
+        """Takes the tensors that follow a value, up to one that is spelled in another way than
+        writers of the format do, or is not right. One pattern for a whole tensor reads a model in
+        a fifth of the time."""
+        kinds = self._kinds
+        while match := _PLAIN_TENSOR.match(self._text, self._at):
+            name, kind, dtype, lengths, start, end = match.groups()
+            if kind not in kinds:
+                shape = tuple(map(int, lengths.split(","))) if lengths else ()
+                try:
+                    kinds[kind] = dtype, shape, tensor_size(dtype, shape)
+                except FormatError:
+                    return
+            dtype, shape, size = kinds[kind]
+            first, last = int(start), int(end)
+            if last - first != size or name in tensors or name == METADATA:
+                return
+            tensors[name] = TensorInfo(dtype, shape, first, last)
+            self._at = match.end()
 
     def _numbers(self, name: str, text: str) -> tuple[int, ...]:
         parts = [part.strip(" \t\n\r") for part in text.split(",")]

@@ -18,7 +18,7 @@ from warpcipher.formats import gds
 from warpcipher.formats.chunks import AeadChunks
 from warpcipher.formats.ctr_hmac import CtrHmacChunks
 from warpcipher.weights import frameworks, images
-from warpcipher.weights.model import open_file
+from warpcipher.weights.files import open_file
 from weights_cases import assert_same, painted, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")

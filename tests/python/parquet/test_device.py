@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from parquet_cases import CTR, GCM, KEY, KEYS, module_starts, modules_of, pa, pq, table, write
-from warpcipher import _native, parquet
+from warpcipher import _memory, _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.formats.base import wipe
+from warpcipher.parquet import decode, image, storage
 from warpcipher.parquet import device as device_module
-from warpcipher.parquet import host, image, lazy, opening, source
 
 numpy = pytest.importorskip("numpy")
 
@@ -120,9 +120,11 @@ def test_pages_that_are_too_long_for_a_read_to_a_gpu(
     path = tmp_path / "t.parquet"
     path.write_bytes(write(table()))
     longest: list[int] = []
-    monkeypatch.setattr(opening.Batch, "read", lambda *_: longest.append(opening.LONGEST_DIRECT))
+    monkeypatch.setattr(
+        device_module.ModuleBatch, "read", lambda *_: longest.append(device_module.LONGEST_DIRECT)
+    )
     column_chunks(path)
-    monkeypatch.setattr(opening, "LONGEST_DIRECT", 300)
+    monkeypatch.setattr(device_module, "LONGEST_DIRECT", 300)
     there = column_chunks(path)
     assert longest == [255 << 20]
     with parquet.open(path, KEY) as file:
@@ -140,14 +142,14 @@ def test_plaintext_of_pages_is_never_in_host_memory(
 ) -> None:
     """What is decrypted into host memory are page headers alone."""
     outputs: list[Any] = []
-    run = opening.Batch.run
+    run = device_module.ModuleBatch.run
 
     def spy(self: Any, data: Any, out: Any, nonces: Any = None) -> None:
         run(self, data, out, nonces)
         outputs.append(out)
 
     with parquet.open(write(table()), KEY) as file:
-        monkeypatch.setattr(opening.Batch, "run", spy)
+        monkeypatch.setattr(device_module.ModuleBatch, "run", spy)
         found = file.column_chunks([0], ["a"], device=0)
     heads = [out for out in outputs if isinstance(out, bytearray)]
     assert not any(map(any, heads))  # and wiped
@@ -163,9 +165,9 @@ def test_pieces_are_read_by_many_threads(
 ) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(write(table(), encryption_algorithm=CTR))
-    monkeypatch.setattr(source, "_PIECE", 100)
+    monkeypatch.setattr(storage, "_PIECE", 100)
     names = set()
-    fill = source.Source._fill
+    fill = storage.Source._fill
 
     def spy(self: Any, offset: int, view: memoryview) -> None:
         names.add(threading.current_thread().name.rpartition("_")[0])
@@ -174,7 +176,7 @@ def test_pieces_are_read_by_many_threads(
 
     with parquet.open(path, KEY) as file:
         here = file.column_chunks()
-        monkeypatch.setattr(source.Source, "_fill", spy)
+        monkeypatch.setattr(storage.Source, "_fill", spy)
         there = file.column_chunks(device=0)
     assert "warpcipher-read-piece" in names
     for one, other in zip(there.chunks, here.chunks, strict=True):
@@ -297,10 +299,10 @@ def test_no_plaintext_is_freed_as_it_is_where_the_end_fails(
 
 def test_a_chunk_that_is_read_in_parts_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
     wiped: list[bytearray] = []
-    monkeypatch.setattr(lazy, "wipe", lambda buffer: (wiped.append(buffer), wipe(buffer)))
+    monkeypatch.setattr(decode, "wipe", lambda buffer: (wiped.append(buffer), wipe(buffer)))
     with parquet.open(write(table()), KEY) as file:
         (chunk,) = file.chunks([0], [0])
-        source = lazy.LazyImage(file, [chunk], b"", lazy.Rooms(chunk.size, host.new_room))
+        source = decode.LazyImage(file, [chunk], b"", decode.Rooms(chunk.size, _memory.allocate))
         source.seek(chunk.start + 50)
         assert any(source.read(100))
     (plain,) = wiped

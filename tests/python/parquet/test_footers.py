@@ -15,7 +15,7 @@ from warpcipher.formats import FormatError
 from warpcipher.parquet import footer, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.modules import FOOTER, Place, seal_modules
-from warpcipher.parquet.source import Source
+from warpcipher.parquet.storage import Source
 
 SIGNED, SEALED = b"PAR1", b"PARE"
 

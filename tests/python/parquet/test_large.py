@@ -14,7 +14,7 @@ from warpcipher import parquet
 from warpcipher.parquet import EncryptionConfig, footer, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.modules import FOOTER, Place, seal_modules
-from warpcipher.parquet.source import Source
+from warpcipher.parquet.storage import Source
 
 HOLE = 5 << 30
 

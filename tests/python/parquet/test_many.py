@@ -14,7 +14,7 @@ import pytest
 import warpcipher as wc
 from parquet_cases import KEY, KEYS, pa, table, write
 from warpcipher import keys, parquet
-from warpcipher.parquet.filters import Filter
+from warpcipher.parquet.many import Filter
 
 pc = pytest.importorskip("pyarrow.compute")
 

@@ -25,9 +25,9 @@ from parquet_cases import (
     write,
 )
 from warpcipher import parquet
+from warpcipher._memory import allocate as new_room
 from warpcipher.formats import FormatError
-from warpcipher.parquet import decode, host, lazy
-from warpcipher.parquet.host import new_room
+from warpcipher.parquet import decode, host
 
 PREFIXES: tuple[dict[str, Any], ...] = (
     {},
@@ -258,9 +258,9 @@ def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spy(file: Any, chunks: Any, *args: Any) -> Any:
         opened.extend((chunk.row_group, chunk.column) for chunk in chunks)
-        return host.HostOpening(file, chunks, *args)
+        return host.HostDecryption(file, chunks, *args)
 
-    monkeypatch.setattr(lazy, "HostOpening", spy)
+    monkeypatch.setattr(decode, "HostDecryption", spy)
     monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     assert parquet.read_table(write(table()), KEY).equals(table())
     assert sorted(opened) == list(itertools.product(range(3), range(5)))
@@ -269,7 +269,7 @@ def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each chunk is a gap, as long as what encryption added."""
 
-    class Dirty(lazy.Rooms):
+    class Dirty(decode.Rooms):
         def take(self) -> memoryview:
             room = super().take()
             room[:] = b"\xee" * len(room)
@@ -279,7 +279,7 @@ def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) 
     with parquet.open(data, KEY) as file:
         chunks = file.chunks([0, 1], [0, 2])
         longest = max(chunk.size for chunk in chunks)
-        image = lazy.LazyImage(file, chunks, b"tail", Dirty(longest, new_room))
+        image = decode.LazyImage(file, chunks, b"tail", Dirty(longest, new_room))
         whole = bytes(image.read())
         assert whole.endswith(b"tail")
         for chunk in chunks:
@@ -291,8 +291,8 @@ def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) 
 def test_a_buffer_serves_the_next_chunk_once_nobody_reads_it() -> None:
     with parquet.open(write(table()), KEY) as file:
         chunks = file.chunks([0, 1], [0, 1])
-        rooms = lazy.Rooms(max(chunk.size for chunk in chunks), new_room)
-        image = lazy.LazyImage(file, chunks, b"", rooms)
+        rooms = decode.Rooms(max(chunk.size for chunk in chunks), new_room)
+        image = decode.LazyImage(file, chunks, b"", rooms)
 
         def read(number: int) -> tuple[pa.Buffer, object]:
             image.seek(chunks[number].start)

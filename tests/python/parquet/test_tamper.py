@@ -38,7 +38,7 @@ from warpcipher.parquet.modules import (
     Place,
     seal_modules,
 )
-from warpcipher.parquet.source import Source
+from warpcipher.parquet.storage import Source
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

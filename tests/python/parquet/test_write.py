@@ -27,7 +27,7 @@ from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, encrypting, footer, modules, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.source import Source
+from warpcipher.parquet.storage import Source
 
 
 def sealed(plain: bytes, config: EncryptionConfig) -> bytes:

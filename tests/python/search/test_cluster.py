@@ -18,7 +18,7 @@ import pytest
 import warpcipher as wc
 from cli_support import ended, run, start, wait_until
 from warpcipher.keysearch import Pair, Search, Template
-from warpcipher.keysearch.pool import Worker, WorkerLostError
+from warpcipher.keysearch.devices import Worker, WorkerLostError
 
 TEMPLATE = Template("aes-128", "00{14}????")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from warpcipher import InvalidTag, weights
 from warpcipher.formats import FormatError
-from warpcipher.weights import cryptotensors_saving, ed25519, header
+from warpcipher.weights import cryptotensors, ed25519, header
 from warpcipher.weights.cryptotensors_header import (
     ENCRYPTION,
     KEYS,
@@ -78,8 +78,8 @@ def test_ours_load_in_the_library(
 ) -> None:
     from safetensors import safe_open
 
-    monkeypatch.setattr(cryptotensors_saving, "CHUNK_SIZE", 1000)
-    monkeypatch.setattr(cryptotensors_saving, "PIECE", 3000)
+    monkeypatch.setattr(cryptotensors, "CHUNK_SIZE", 1000)
+    monkeypatch.setattr(cryptotensors, "PIECE", 3000)
     model = {**tensors(), 'a "quoted" \u00e9\n': np.arange(3)}
     wrapping = WRAPPING[:size]
     key = weights.CryptotensorsKey(wrapping, sign=SEED, key_id="w", sign_key_id="s")
@@ -148,7 +148,7 @@ def test_a_plain_file_is_refused_with_a_key(tmp_path: Path) -> None:
 def test_every_damaged_or_moved_chunk_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cryptotensors_saving, "CHUNK_SIZE", 512)
+    monkeypatch.setattr(cryptotensors, "CHUNK_SIZE", 512)
     model = {"a": np.arange(2000, dtype=np.uint16), "b": np.arange(2000, dtype=np.uint16)}
     path = tmp_path / "x"
     weights.save_file(model, path, KEY)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from warpcipher import InvalidTag, weights
-from warpcipher.weights.deferred import DeferredTensors
 from warpcipher.weights.images import FormatImage
+from warpcipher.weights.vllm_loader import DeferredTensors
 from weights_cases import painted
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -20,7 +20,7 @@ from warpcipher import formats, weights
 from warpcipher.formats import chunks, write_chunks
 from warpcipher.formats.chunks import AeadChunks
 from warpcipher.formats.write_chunks import Texts, WriteChunksCall
-from warpcipher.weights import cryptotensors_saving, saving
+from warpcipher.weights import cryptotensors, saving
 from weights_cases import assert_same, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
@@ -88,12 +88,10 @@ def stand_in() -> Iterator[StandIn]:
         patch.setattr(write_chunks, "_native", made)
         patch.setattr(chunks, "native_key", lambda algorithm, key: bytes(key))
         patch.setattr(AeadChunks, "seal", seal_one)
-        patch.setattr(
-            cryptotensors_saving, "wc", SimpleNamespace(Key=lambda algorithm, key: bytes(key))
-        )
-        for module in (write_chunks, cryptotensors_saving):
+        patch.setattr(cryptotensors, "wc", SimpleNamespace(Key=lambda algorithm, key: bytes(key)))
+        for module in (write_chunks, cryptotensors):
             patch.setattr(module, "texts_of", texts_of)
-        for module in (saving, cryptotensors_saving):
+        for module in (saving, cryptotensors):
             patch.setattr(module, "parts_on_gpu", parts_on_gpu)
         yield made
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from warpcipher import InvalidTag, weights
-from warpcipher.weights import slices
+from warpcipher.weights import boxes
 from warpcipher.weights.images import FormatImage
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
@@ -58,7 +58,7 @@ def test_a_part_is_what_numpy_takes(gap: int, model: Any, data: st.DataObject) -
     expected = values[str(shape)][index]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opened._files[0], "unit", gap)
-        patch.setattr(slices, "GROUP", 64)
+        patch.setattr(boxes, "GROUP", 64)
         found = opened.get_slice(str(shape))[index]
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from warpcipher import Cipher, InvalidTag, weights
 from warpcipher.random import Generator
-from warpcipher.weights import dtypes
+from warpcipher.weights import header
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 peer = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
@@ -19,7 +19,7 @@ peer = pytest.importorskip("safetensors.torch", reason="safetensors is not insta
 KEY = bytes(range(32))
 SEED = bytes(range(32, 64))
 DTYPES = [
-    entry.torch for entry in dtypes.DTYPES.values() if entry.torch and hasattr(torch, entry.torch)
+    entry.torch for entry in header.DTYPES.values() if entry.torch and hasattr(torch, entry.torch)
 ]
 
 

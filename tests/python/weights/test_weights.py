@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from format_cases import CASES, Case
-from warpcipher import InvalidTag, formats, weights
+from warpcipher import InvalidTag, _memory, formats, weights
 from warpcipher.formats import FormatError
-from warpcipher.weights import frameworks, memory
+from warpcipher.weights import frameworks
 from warpcipher.weights.shards import MODEL_FORMATS
 from weights_cases import METADATA, assert_same, painted, tensors
 
@@ -185,7 +185,7 @@ def test_every_damage_is_found_and_no_tensor_is_given_out(
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[memoryview]:
     """The blocks that are taken from now on."""
     blocks: list[memoryview] = []
-    allocate = memory.allocate
+    allocate = _memory.allocate
 
     def keep(size: int) -> memoryview:
         blocks.append(allocate(size))
