@@ -216,21 +216,8 @@ def _candidate(entry: Candidate, name_fits: bool) -> Entry:
         "plaintext_size": entry.plaintext_size,
         "chunk_size": entry.chunk_size,
         "chunks": entry.chunks,
-        "key": _key_needed(entry.format),
+        "key": FORMATS[entry.format].key_needed(),
     }
-
-
-def _key_needed(format_name: str) -> str:
-    if format_name == "tink":
-        return "a Tink keyset in JSON, with the streaming AEAD key that encrypted it"
-    if format_name == "age":
-        return "an identity of a recipient, or the passphrase"
-    if format_name == "crypt4gh":
-        return "the secret key of a reader"
-    if format_name == "raw":
-        return "the key, algorithm and IV that it was encrypted with, for `warpcipher raw decrypt`"
-    size = keys.key_sizes(format_name, None)[0]
-    return f"{size} bytes, raw, in hex digits or in base64"
 
 
 def _formats() -> list[Entry]:
@@ -242,7 +229,7 @@ def _formats() -> list[Entry]:
             "description": entry.description,
             "suffix": entry.extension,
             "authenticated": entry.authenticated,
-            "key": _key_needed(entry.name),
+            "key": entry.key_needed(),
         }
         for entry in FORMATS.values()
     ]

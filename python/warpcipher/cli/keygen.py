@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
-import io
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,9 +19,9 @@ from .report import on_terminal
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
+    from warpcipher.formats.base import NewKey
 
 DEFAULT_FORMAT = "cobblestone-256"
-DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
 
 
 @click.command(cls=Command, epilog=epilog())
@@ -34,13 +32,13 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
     metavar="NAME",
     default=DEFAULT_FORMAT,
     shell_complete=names.formats,
-    help=f"The format the key is for; {DEFAULT_FORMAT} by default.",
+    help=f"The format that the key is for.  [default: {DEFAULT_FORMAT}]",
 )
 @click.option(
     "--template",
     metavar="NAME",
     shell_complete=names.templates,
-    help=f"Format tink: Tink's key template; {DEFAULT_TEMPLATE} by default.",
+    help="Format tink: Tink's key template.  [default: AES256_GCM_HKDF_1MB]",
 )
 @click.option(
     "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
@@ -61,12 +59,12 @@ def keygen(
     as_json: bool,
     **passphrase: Any,
 ) -> None:
-    """Make a key and write it to FILE, readable by its owner alone (mode 0600).
+    """Make a key and write it to FILE, readable only by its owner (mode 0600).
 
     The file holds the raw bytes of the key; for --format tink a cleartext Tink keyset in JSON. For
     --format age it holds an identity, and its recipient, which is public, is printed; for --format
     crypt4gh it holds a secret key, and FILE.pub the public one. A passphrase encrypts these two.
-    Nothing secret is printed. Who loses the file loses what it encrypted.
+    Nothing secret is printed. Without the file, what it encrypted is lost.
 
     \b
     warpcipher keygen my.key
@@ -74,46 +72,63 @@ def keygen(
     warpcipher keygen --public identity.txt
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
+    from warpcipher.formats import get
+
     if public:
         if force or template or format_name != DEFAULT_FORMAT:
             raise usage("--public reads FILE: it goes with a passphrase and --json only")
         _print_public(path, recipients.People.take(passphrase), as_json)
         return
-    if path == "-":
-        raise usage("a key goes to a file: give its name")
-    if template is not None and format_name != "tink":
+    _refuse_standard(path)
+    chosen = get(format_name)
+    if template is not None and not chosen.template:
         raise usage("--template belongs to --format tink")
-    if format_name == "raw":
-        raise usage("the key of an algorithm is made by `warpcipher raw keygen --algorithm NAME`")
     people = recipients.People.take(passphrase)
-    if people and format_name not in ("age", "crypt4gh"):
+    if people and not chosen.takes_passphrase:
         raise usage("a passphrase encrypts the keys of --format age and crypt4gh")
-    if format_name == "tink":
-        template = template or DEFAULT_TEMPLATE
+    template = template or chosen.template
     with contextlib.ExitStack() as outputs:
         # Outputs first: where they are refused, nobody has typed a passphrase.
         output = outputs.enter_context(open_output(path, force=force))
-        if format_name == "crypt4gh":
-            beside = outputs.enter_context(open_output(f"{path}.pub", force=force))
-        made = _make(format_name, template, people)
+        if chosen.public_suffix:
+            beside = outputs.enter_context(open_output(path + chosen.public_suffix, force=force))
+        phrase = None
+        if people:
+            phrase = recipients.read_passphrase(people, "Passphrase of the new key", twice=True)
+        made = chosen.make_key(template, phrase)
         if made.public_file:
             beside.write_all(made.public_file, None)
         output.write_all(made.data, 0o600)
+    document = {"path": path, "format": format_name, "template": template or None}
+    _tell(path, made, template or format_name, document, as_json)
+
+
+def write_raw_key(path: str, algorithm: str, size: int, *, force: bool, as_json: bool) -> None:
+    """Does `warpcipher raw keygen`."""
+    from warpcipher.formats.base import NewKey
+
+    _refuse_standard(path)
+    made = NewKey(os.urandom(size))
+    with open_output(path, force=force) as output:
+        output.write_all(made.data, 0o600)
+    _tell(path, made, algorithm, {"path": path, "algorithm": algorithm}, as_json)
+
+
+def _refuse_standard(path: str) -> None:
+    if path == keys.STANDARD:
+        raise usage("a key goes to a file: give its name")
+
+
+def _tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: bool) -> None:
+    """Says what was made; never the key."""
     if as_json:
-        document = {
-            "path": path,
-            "format": format_name,
-            "template": template,
-            "bytes": len(made.data),
-        }
-        if made.recipient:
-            document["recipient"] = made.recipient
-        click.echo(json.dumps(document, indent=2))
+        recipient = {"recipient": made.recipient} if made.recipient else {}
+        click.echo(json.dumps({**document, "bytes": len(made.data), **recipient}, indent=2))
         return
     if made.recipient:
         click.echo(made.recipient)
     if on_terminal():
-        click.echo(f"{shown(path)}: a new key for {template or format_name}", err=True)
+        click.echo(f"{shown(path)}: a new key for {kind}", err=True)
 
 
 def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
@@ -131,62 +146,6 @@ def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
         return
     for text in found:
         click.echo(text.removesuffix("\n"))
-
-
-class Made(NamedTuple):
-    """data: of the key file. recipient: public, to be printed. public_file: of FILE.pub."""
-
-    data: bytes
-    recipient: str = ""
-    public_file: bytes = b""
-
-
-def _make(format_name: str, template: str | None, people: recipients.People) -> Made:
-    if template is not None:
-        return Made(_keyset(template))
-    if format_name not in ("age", "crypt4gh"):
-        return Made(os.urandom(_key_size(format_name)))
-    phrase = None
-    if people:
-        phrase = recipients.read_passphrase(people, "Passphrase of the new key", twice=True)
-    return _age(phrase) if format_name == "age" else _crypt4gh(phrase)
-
-
-def _age(phrase: bytes | None) -> Made:
-    """As age-keygen writes it; a passphrase makes it a file of age itself."""
-    from warpcipher.formats import Options, age, encrypt_stream
-
-    identity = age.Identity.generate()
-    recipient = str(identity.recipient)
-    now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
-    text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"
-    if phrase is None:
-        return Made(text.encode(), recipient)
-    sealed = io.BytesIO()
-    options = Options(armor=True)
-    encrypt_stream(io.BytesIO(text.encode()), sealed, age.Passphrase(phrase), options=options)
-    return Made(sealed.getvalue(), recipient)
-
-
-def _crypt4gh(phrase: bytes | None) -> Made:
-    from warpcipher.formats import crypt4gh
-
-    secret = crypt4gh.SecretKey.generate()
-    public = secret.public_key.to_text()
-    return Made(secret.to_text(phrase).encode(), public_file=public.encode())
-
-
-def _keyset(template: str) -> bytes:
-    from warpcipher.formats import Keyset
-
-    return Keyset.generate(template).to_json().encode()
-
-
-def _key_size(format_name: str) -> int:
-    from warpcipher.formats import get
-
-    get(format_name)  # refuses an unknown name and tells the known ones
-    return keys.key_sizes(format_name, None)[0]
 
 
 @click.command(cls=Command, epilog=epilog())

@@ -182,20 +182,6 @@ class People:
         return found
 
 
-def what_opens(name: str, head: bytes) -> str:
-    """What opens a file of a format that has a magic number, from the beginning of the file."""
-    from warpcipher.formats.age import header
-
-    if name != "age":
-        return "the reader's secret key, with -i FILE" if name == "crypt4gh" else "--key FILE"
-    stanzas = header.stanzas(head)
-    if any(stanza.type == "scrypt" for stanza in stanzas):
-        return "its passphrase, with --passphrase"
-    if stanzas:
-        return f"an identity, with -i FILE: it is for {header.told(stanzas)}"
-    return "an identity, with -i FILE, or --passphrase"
-
-
 def head_of(path: str) -> bytes:
     """The beginning of a regular file; nothing of what is none or cannot be read."""
     try:
@@ -220,8 +206,7 @@ def without_key(paths: tuple[str, ...]) -> People:
         named = by_magic(head)
         if named is not None:
             raise usage(
-                f"{shown(path)} is a file of format {named.name}: give "
-                f"{what_opens(named.name, head)}"
+                f"{shown(path)} is a file of format {named.name}: give {named.opened_by(head)}"
             )
     return People()
 

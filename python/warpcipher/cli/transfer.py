@@ -22,9 +22,9 @@ from .errors import (
     usage,
     warn,
 )
-from .files import InputFile, OutputFile, Target, open_output
-from .recipients import HEAD_SIZE, Holder, head_of, what_opens
-from .report import Progress, on_terminal
+from .files import InputFile, OutputFile, Target
+from .recipients import HEAD_SIZE, Holder, head_of
+from .report import Progress
 from .run import Run
 from .settings import Settings, check_options, raw_options, transfer_options
 from .tree_run import Sealed, Trees
@@ -270,7 +270,7 @@ class Transfer(Run):
         if named is not None and named is not self._format:
             raise NotAuthenticError(
                 f"{shown(path)} is a file of format {named.name}, and the key is one of "
-                f"{self._format.name}: give {what_opens(named.name, head)}"
+                f"{self._format.name}: give {named.opened_by(head)}"
             ) from None
 
     def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
@@ -411,20 +411,12 @@ def raw_decrypt(**given: Any) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
 def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
-    """Make a key of an algorithm and write its bytes to FILE, readable by its owner alone.
+    """Make a key of an algorithm and write its bytes to FILE, readable only by its owner.
 
     \b
     warpcipher raw keygen --algorithm des-ede3-cbc old.key
     """
-    if path == keys.STANDARD:
-        raise usage("a key goes to a file: give its name")
-    key = os.urandom(keys.key_sizes("raw", algorithm)[0])
-    with open_output(path, force=force) as output:
-        output.write_all(key, 0o600)
-    if as_json:
-        import json  # a run over files goes without it
+    from .keygen import write_raw_key
 
-        document = {"path": path, "algorithm": algorithm, "bytes": len(key)}
-        click.echo(json.dumps(document, indent=2))
-    elif on_terminal():
-        click.echo(f"{shown(path)}: a new key for {algorithm}", err=True)
+    size = keys.key_sizes("raw", algorithm)[0]
+    write_raw_key(path, algorithm, size, force=force, as_json=as_json)

@@ -27,12 +27,11 @@ import warpcipher as wc
 from .. import _later
 from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
-from .decrypted_file import DecryptedFile
 from .edits import Kept
 from .file_chunks import read_chunks
 from .files import decrypt_file, encrypt_file
 from .layout import FormatError, Layout
-from .reader import DecryptingReader, SeekableReader
+from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import FORMATS, by_magic, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
 

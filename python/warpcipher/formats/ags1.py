@@ -34,8 +34,6 @@ HEADER_SIZE = 8
 BLOCK_SIZE = 1 << 20
 LONGEST_BLOCK = 64 << 20
 """Read; writers use 1 MiB. A header that lies asks for no more memory than this."""
-KEY_SIZES = (32, 24, 16)
-"""The first is what `keygen` makes."""
 
 
 def layout(block: int) -> Layout:
@@ -61,11 +59,11 @@ class Ags1(Format):
     binds_chunks = False
     magic = MAGIC
     proof = "first block"
-    key_sizes = KEY_SIZES
+    key_sizes = (32, 24, 16)
 
     def _key(self, key: object, options: Options) -> bytearray:
         options.refuse_others(self.name, "context")
-        return key_bytes(key, KEY_SIZES, self.name)
+        return key_bytes(key, self.key_sizes, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         header = MAGIC + BLOCK_SIZE.to_bytes(4, "little")

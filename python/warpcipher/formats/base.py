@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import abc
 import io
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import _native
 from .._uncopied import Uncopied
 from .layout import Layout
-from .whole import Reader, Writer, read_whole
+from .whole import Reader, TextWriter, Writer, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,16 +196,12 @@ class Candidate:
     chunks: int | None = None
 
 
-class Wrapper(abc.ABC):
-    """A file that is written as text."""
+class NewKey(NamedTuple):
+    """data: of the key file. recipient: public, to be printed. public_file: of the file beside."""
 
-    @abc.abstractmethod
-    def write(self, data: memoryview, /) -> int:
-        """Writes all of `data`."""
-
-    @abc.abstractmethod
-    def finish(self) -> int:
-        """Writes what is left, and the end. Returns the bytes of the text."""
+    data: bytes
+    recipient: str = ""
+    public_file: bytes = b""
 
 
 class Format(abc.ABC):
@@ -224,6 +221,15 @@ class Format(abc.ABC):
     takes_context: whether a context can be bound to a file.
     unwrap_size:   bytes of a file that tell whether it is text (`unwrapped`); 0: it never is.
     magic:         the bytes that every file begins with; empty: there are none.
+
+    Of its keys:
+
+    key_sizes:       bytes that a key may have, first those of a new one; empty: a key is not bytes.
+    takes_keyset:    whether a key may be a Tink keyset.
+    takes_identity:  whether a key may be the secret key of a person.
+    template:        the kind of a new key, where there are several; "": there is one.
+    public_suffix:   of the file beside a new key's that has its public part; "": there is none.
+    takes_passphrase: whether a passphrase may encrypt a new key.
     """
 
     name: str
@@ -237,6 +243,32 @@ class Format(abc.ABC):
     takes_context: bool = True
     unwrap_size: int = 0
     proof: str = "header"
+    key_sizes: tuple[int, ...] = ()
+    takes_keyset: bool = False
+    takes_identity: bool = False
+    template: str = ""
+    public_suffix: str = ""
+    takes_passphrase: bool = False
+
+    def sizes_of_key(self, algorithm: str | None) -> tuple[int, ...]:
+        """`key_sizes`; of raw those of an algorithm. Raises ValueError for an unknown one."""
+        return self.key_sizes
+
+    def name_of_key(self, algorithm: str | None) -> str:
+        """What an error calls a key."""
+        return f"a {self.name} key"
+
+    def key_needed(self) -> str:
+        """What opens a file, for people who do not have the key at hand."""
+        return f"{self.key_sizes[0]} bytes, raw, in hex digits or in base64"
+
+    def opened_by(self, head: bytes) -> str:
+        """The options of the command that open a file which begins with `head`."""
+        return "--key FILE"
+
+    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+        """A new key. template: see above; passphrase: encrypts it; None: nothing does."""
+        return NewKey(os.urandom(self.key_sizes[0]))
 
     @abc.abstractmethod
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -288,7 +320,7 @@ class Format(abc.ABC):
         decoded.seek(0)
         return decoded
 
-    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
+    def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
         """What turns a file into text, if the options ask for that."""
         return None
 

@@ -22,9 +22,8 @@ import warpcipher as wc
 
 from .._not_at_fork import NOT_AT_FORK
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
-from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, aes
+from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn, aes
 from .layout import FormatError, Layout
-from .nonces import NonceColumn
 
 SALT_SIZE = 24
 COMMITMENT_SIZE = 32
@@ -90,12 +89,12 @@ class Cobblestone(Format):
 
     def __init__(self, bits: int) -> None:
         self.name = f"cobblestone-{bits}"
-        self.key_size = bits // 8
+        self.key_sizes = (bits // 8,)
         self.description = f"C2SP chunked encryption, AES-{bits}-GCM in chunks of 16 KiB"
 
     def _key(self, key: object, options: Options) -> bytearray:
         options.refuse_others(self.name, "context")
-        return key_bytes(key, (self.key_size,), self.name)
+        return key_bytes(key, self.key_sizes, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         input_key = self._key(key, options)

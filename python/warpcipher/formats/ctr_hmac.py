@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import warpcipher as wc
 
 from .base import Buffer, wipe
-from .chunks import aes, native_key, open_key
+from .chunks import NonceColumn, aes, native_key, open_key
 from .file_chunks import FileChunksCall, authentication_failed
-from .nonces import NonceColumn
 from .write_chunks import Texts, WriteChunksCall
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from .file_chunks import viewed
 from .layout import FormatError
 
 if TYPE_CHECKING:
-    from .decrypted_file import DecryptedFile
-    from .reader import DecryptingReader
+    from .reader import DecryptedFile, DecryptingReader
 
 PIECE = 32 << 20
 """Bytes of ciphertext that are read at once: the next while one is decrypted."""

@@ -18,9 +18,8 @@ import hashlib
 from dataclasses import dataclass, field
 
 from .._uncopied import Uncopied
-from .base import Wrapper
 from .layout import FormatError
-from .whole import Reader, Writer, read_whole, write_whole
+from .whole import Reader, read_whole
 
 MAGIC = b"Salted__"
 BASE64_MAGIC = b"U2FsdGVkX1"
@@ -28,9 +27,6 @@ SALT_SIZE = 8
 DIGEST = "sha256"
 ITERATIONS = 10_000
 DIGESTS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
-COLUMNS = 64
-LINE = COLUMNS * 3 // 4
-"""Bytes that a line holds."""
 BLOCK = 1 << 16
 
 
@@ -58,33 +54,6 @@ class Password(Uncopied):
         """Key and IV: PBKDF2 of RFC 8018."""
         text = self.text.encode() if isinstance(self.text, str) else self.text
         return bytearray(hashlib.pbkdf2_hmac(self.digest, text, salt, self.iterations, size))
-
-
-class Base64Writer(Wrapper):
-    """Writes a file as `openssl enc -a` does."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._rest = bytearray()
-        self._count = 0
-
-    def write(self, data: memoryview, /) -> int:
-        self._rest += data
-        whole = len(self._rest) - len(self._rest) % LINE
-        self._put(bytes(self._rest[:whole]))
-        del self._rest[:whole]
-        return len(data)
-
-    def finish(self) -> int:
-        self._put(bytes(self._rest))
-        self._rest.clear()
-        return self._count
-
-    def _put(self, data: bytes) -> None:
-        text = base64.b64encode(data)
-        lines = [text[i : i + COLUMNS] + b"\n" for i in range(0, len(text), COLUMNS)]
-        write_whole(self._writer, memoryview(b"".join(lines)))
-        self._count += len(text) + len(lines)
 
 
 class Base64Reader:

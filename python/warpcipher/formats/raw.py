@@ -29,17 +29,17 @@ from .base import (
     Decryptor,
     Encryptor,
     Format,
+    NewKey,
     Options,
     PieceCipher,
     ReadAt,
-    Wrapper,
     key_bytes,
     wipe,
 )
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
-from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Base64Writer, Password
-from .whole import Reader, Writer
+from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
+from .whole import Reader, TextWriter, Writer
 
 if TYPE_CHECKING:
     from .._types import Direction
@@ -349,6 +349,24 @@ class Raw(Format):
     binds_chunks = False
     unwrap_size = len(BASE64_MAGIC)
 
+    def sizes_of_key(self, algorithm: str | None) -> tuple[int, ...]:
+        if algorithm is None:
+            raise ValueError(
+                "format raw needs an algorithm: `warpcipher info --algorithms` lists them"
+            )
+        return (wc.find_algorithm(algorithm).key_size,)
+
+    def name_of_key(self, algorithm: str | None) -> str:
+        return f"a key of {algorithm}"
+
+    def key_needed(self) -> str:
+        return "the key, algorithm and IV that it was encrypted with, for `warpcipher raw decrypt`"
+
+    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+        raise ValueError(
+            "the key of an algorithm is made by `warpcipher raw keygen --algorithm NAME`"
+        )
+
     def encryptor(self, key: object, options: Options) -> Encryptor:
         return RawEncryptor(key, options)
 
@@ -364,5 +382,5 @@ class Raw(Format):
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
         return Base64Reader(reader) if prefix.startswith(BASE64_MAGIC) else None
 
-    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
-        return Base64Writer(writer) if options.armor else None
+    def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
+        return TextWriter(writer) if options.armor else None

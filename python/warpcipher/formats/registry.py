@@ -6,30 +6,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import warpcipher as wc
-
 from .. import _later, keys
 from .base import Format, Options
 
 
 class _Row(NamedTuple):
-    """Where a format is: the class `kind` of `module`, made with `arguments`."""
+    """Where a format is: the class `kind` of `module`, made with `arguments`. key_size: a key of so
+    many bytes, of which nothing else is known, is of this format."""
 
     module: str
     kind: str
     arguments: tuple[int, ...] = ()
+    key_size: int = 0
 
 
 _ROWS = {
-    "cobblestone-128": _Row("cobblestone", "Cobblestone", (128,)),
-    "cobblestone-256": _Row("cobblestone", "Cobblestone", (256,)),
+    "cobblestone-128": _Row("cobblestone", "Cobblestone", (128,), 16),
+    "cobblestone-256": _Row("cobblestone", "Cobblestone", (256,), 32),
     "tink": _Row("tink", "Tink"),
     "age": _Row("age.format", "Age"),
     "crypt4gh": _Row("crypt4gh.format", "Crypt4gh"),
     "ags1": _Row("ags1", "Ags1"),
     "raw": _Row("raw", "Raw"),
 }
-_BY_KEY_SIZE = {16: "cobblestone-128", 32: "cobblestone-256"}
+_BY_KEY_SIZE = {row.key_size: name for name, row in _ROWS.items() if row.key_size}
 
 
 class _Formats(Mapping[str, Format]):
@@ -121,7 +121,7 @@ def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, obje
     key = _asked("auto", key, options)
     if isinstance(key, (bytes, bytearray, memoryview)):
         for entry in FORMATS.values():
-            if entry.begins(prefix) and len(key) in key_sizes(entry.name, None):
+            if entry.begins(prefix) and len(key) in entry.key_sizes:
                 return entry, key
     return resolve("auto", key), key
 
@@ -134,34 +134,23 @@ def _asked(name: str, key: object, options: Options) -> object:
 
 
 def wanted(name: str, algorithm: str | None, named: str | None = None) -> dict[str, Any]:
-    """What `keys.resolve` is told of the key of a format ("auto": of any). named: what an error
-    calls the algorithm. Raises as `key_sizes`."""
-    what = {
-        "auto": "a key",
-        "raw": f"a key of {named or algorithm}",
-        "age": "identities of age",
-        "crypt4gh": "a secret key of Crypt4GH",
-    }
+    """The arguments of `keys.resolve` for the key of a format ("auto": of any). named: what an
+    error calls the algorithm. Raises as `key_sizes`."""
+    sizes = key_sizes(name, algorithm)
+    if name == "auto":
+        return {"sizes": sizes, "keyset": True, "identities": True, "what": "a key"}
+    chosen = get(name)
     return {
-        "sizes": key_sizes(name, algorithm),
-        "keyset": name in ("auto", "tink"),
-        "identities": name in ("auto", "age", "crypt4gh"),
-        "what": what.get(name, f"a {name} key"),
+        "sizes": sizes,
+        "keyset": chosen.takes_keyset,
+        "identities": chosen.takes_identity,
+        "what": chosen.name_of_key(named or algorithm),
     }
 
 
 def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
     """The sizes in bytes that a key of a format ("auto": of any) may have; raw: of its algorithm.
 
-    Empty for a format whose key is no bytes (tink). Raises ValueError for an unknown algorithm.
+    Empty for a format whose key is not bytes. Raises ValueError for an unknown format or algorithm.
     """
-    if name == "raw":
-        if algorithm is None:
-            raise ValueError(
-                "format raw needs an algorithm: `warpcipher info --algorithms` lists them"
-            )
-        return (wc.find_algorithm(algorithm).key_size,)
-    several: tuple[int, ...] | None = getattr(FORMATS.get(name), "key_sizes", None)
-    if several is not None:
-        return several
-    return tuple(size for size, found in _BY_KEY_SIZE.items() if name in ("auto", found))
+    return tuple(_BY_KEY_SIZE) if name == "auto" else get(name).sizes_of_key(algorithm)

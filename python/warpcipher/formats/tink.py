@@ -21,17 +21,17 @@ import os
 
 import warpcipher as wc
 
-from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, wipe
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, wipe
 from .chunks import (
     AeadChunks,
     ChunkCipher,
     ChunkDecryptor,
     ChunkEncryptor,
+    NonceColumn,
     aes,
 )
 from .ctr_hmac import CtrHmacChunks
 from .layout import FormatError, Layout
-from .nonces import NonceColumn
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
 
 MAC_KEY_SIZE = 32
@@ -93,6 +93,14 @@ class Tink(Format):
     proof = "first segment"
     authenticated = True
     binds_chunks = True
+    takes_keyset = True
+    template = "AES256_GCM_HKDF_1MB"
+
+    def key_needed(self) -> str:
+        return "a Tink keyset in JSON, with the streaming AEAD key that encrypted it"
+
+    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+        return NewKey(Keyset.generate(template or self.template).to_json().encode())
 
     def knows(self, key: object) -> bool:
         if isinstance(key, str):

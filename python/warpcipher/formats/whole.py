@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full reads and writes on file objects. Return counts are checked, so a wrong count raises instead
-of looping or corrupting data."""
+of looping or corrupting data. A writer of files as text."""
 
 from __future__ import annotations
 
+import binascii
 import operator
 from collections.abc import Callable
 from typing import Protocol
@@ -48,6 +49,43 @@ def write_whole(writer: Writer, data: memoryview) -> None:
         if count is None:
             raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
         data = data[_checked(count, 1, len(data), "write", writer) :]
+
+
+class TextWriter:
+    """Writes a file as base64 in lines of 64 between two lines, which may be empty."""
+
+    COLUMNS = 64
+    LINE = COLUMNS * 3 // 4
+    """Bytes that a line holds."""
+
+    def __init__(self, writer: Writer, begin: bytes = b"", end: bytes = b"") -> None:
+        self._writer = writer
+        self._begin = begin
+        self._end = end
+        self._rest = bytearray()
+        self._count = 0
+
+    def write(self, data: memoryview, /) -> int:
+        """Writes all of `data`."""
+        self._rest += data
+        whole = len(self._rest) - len(self._rest) % self.LINE
+        self._put(bytes(self._rest[:whole]))
+        del self._rest[:whole]
+        return len(data)
+
+    def finish(self) -> int:
+        """Writes what is left, and the end. Returns the bytes of the text."""
+        self._put(bytes(self._rest), self._end)
+        self._rest.clear()
+        return self._count
+
+    def _put(self, data: bytes, end: bytes = b"") -> None:
+        text = binascii.b2a_base64(data, newline=False)
+        lines = [text[i : i + self.COLUMNS] + b"\n" for i in range(0, len(text), self.COLUMNS)]
+        text = self._begin + b"".join(lines) + end
+        self._begin = b""  # once, with the first data
+        write_whole(self._writer, memoryview(text))
+        self._count += len(text)
 
 
 def file_size(reader: object, end: object) -> int:

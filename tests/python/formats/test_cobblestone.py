@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from warpcipher import InvalidTag, formats
 from warpcipher.formats import cobblestone, layout
-from warpcipher.formats.nonces import NonceColumn
+from warpcipher.formats.chunks import NonceColumn
 
 cryptography_vectors = pytest.importorskip("cryptography_vectors")
 

@@ -12,15 +12,12 @@ import binascii
 import codecs
 
 from ...keys.decode import in_utf16
-from ..base import Wrapper
 from ..layout import FormatError
-from ..whole import Reader, Writer, read_whole, write_whole
+from ..whole import Reader, TextWriter, Writer, read_whole
 
 BEGIN = b"-----BEGIN AGE ENCRYPTED FILE-----"
 END = b"-----END AGE ENCRYPTED FILE-----"
-COLUMNS = 64
-LINE = COLUMNS * 3 // 4
-"""Bytes of the file that a line holds."""
+COLUMNS = TextWriter.COLUMNS
 SPACE = b" \t\r\n"
 MARK = codecs.BOM_UTF8
 MOST_SPACE = 1024
@@ -69,39 +66,9 @@ def misplaced(prefix: bytes) -> str | None:
     )
 
 
-class ArmorWriter(Wrapper):
+def armored(writer: Writer) -> TextWriter:
     """Writes a file as text."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._rest = bytearray()
-        self._count = 0
-        self._begun = False
-
-    def write(self, data: memoryview, /) -> int:
-        self._rest += data
-        whole = len(self._rest) - len(self._rest) % LINE
-        self._put(bytes(self._rest[:whole]))
-        del self._rest[:whole]
-        return len(data)
-
-    def finish(self) -> int:
-        self._put(bytes(self._rest))
-        self._rest.clear()
-        self._emit(END + b"\n")
-        return self._count
-
-    def _put(self, data: bytes) -> None:
-        text = base64.b64encode(data)
-        lines = [text[i : i + COLUMNS] for i in range(0, len(text), COLUMNS)]
-        self._emit(b"".join(line + b"\n" for line in lines))
-
-    def _emit(self, text: bytes) -> None:
-        if not self._begun:
-            self._begun = True
-            text = BEGIN + b"\n" + text
-        write_whole(self._writer, memoryview(text))
-        self._count += len(text)
+    return TextWriter(writer, BEGIN + b"\n", END + b"\n")
 
 
 class ArmorReader:
@@ -177,7 +144,7 @@ class ArmorReader:
             data = None
         if data is None or base64.b64encode(data) != line:
             raise self._malformed("a line is not canonical base64")
-        self._short_line = len(data) < LINE
+        self._short_line = len(data) < TextWriter.LINE
         return data
 
     def _check_end(self, rest: bytes) -> None:

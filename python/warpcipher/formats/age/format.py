@@ -11,15 +11,17 @@ chunks. The final chunk is marked in its nonce; it is empty only where the plain
 
 from __future__ import annotations
 
+import datetime
+import io
 import os
 import re
 from typing import Any
 
-from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, Wrapper, several_keys
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError
-from ..whole import Reader, Writer
+from ..whole import Reader, TextWriter, Writer
 from . import armor, header, key_files, payload, ssh
-from .keys import FILE_KEY_SIZE, Passphrase, Recipient, unwrap
+from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
 from .ssh import SshRecipient
 
 _TEXT = re.compile(r"age1[0-9a-z]|ssh-(?:ed25519|rsa) ")
@@ -63,6 +65,36 @@ class Age(Format):
     magic = header.MAGIC
     takes_context = False
     unwrap_size = armor.MOST_SPACE + len(armor.BEGIN) + len(armor.MARK)
+    takes_identity = True
+    takes_passphrase = True
+
+    def name_of_key(self, algorithm: str | None) -> str:
+        return "identities of age"
+
+    def key_needed(self) -> str:
+        return "an identity of a recipient, or the passphrase"
+
+    def opened_by(self, head: bytes) -> str:
+        stanzas = header.stanzas(head)
+        if any(stanza.type == "scrypt" for stanza in stanzas):
+            return "its passphrase, with --passphrase"
+        if stanzas:
+            return f"an identity, with -i FILE: it is for {header.told(stanzas)}"
+        return "an identity, with -i FILE, or --passphrase"
+
+    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+        """As age-keygen writes it; a passphrase makes it a file of age itself."""
+        from ..stream import encrypt_stream
+
+        identity = Identity.generate()
+        recipient = str(identity.recipient)
+        now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+        text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"
+        if passphrase is None:
+            return NewKey(text.encode(), recipient)
+        sealed, phrase = io.BytesIO(), Passphrase(passphrase)
+        encrypt_stream(io.BytesIO(text.encode()), sealed, phrase, options=Options(armor=True))
+        return NewKey(sealed.getvalue(), recipient)
 
     def knows(self, key: object) -> bool:
         if isinstance(key, (str, bytes, bytearray)):
@@ -93,12 +125,12 @@ class Age(Format):
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
         reason = f"{reason}, and is for {parsed.told()}"
-        layout = payload.layout(parsed.size)
+        chunks_of = payload.layout(parsed.size)
         try:
-            plaintext_size, chunks = layout.plaintext_size(size), layout.chunk_count(size)
+            plaintext_size, chunks = chunks_of.plaintext_size(size), chunks_of.chunk_count(size)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
-        return Candidate(self.name, reason, plaintext_size, layout.chunk, chunks)
+        return Candidate(self.name, reason, plaintext_size, chunks_of.chunk, chunks)
 
     def begins(self, prefix: bytes) -> bool:
         return prefix.startswith(header.ANY_VERSION) or armor.is_armor(prefix)
@@ -123,5 +155,5 @@ class Age(Format):
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
         return armor.ArmorReader(reader) if armor.is_armor(prefix) else None
 
-    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
-        return armor.ArmorWriter(writer) if options.armor else None
+    def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
+        return armor.armored(writer) if options.armor else None

@@ -12,9 +12,8 @@ from __future__ import annotations
 import warpcipher as wc
 
 from .. import curve25519
-from ..chunks import AeadChunks, ChunkDecryptor, ChunkEncryptor
+from ..chunks import AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn
 from ..layout import FormatError, Layout
-from ..nonces import NonceColumn
 
 CHUNK_SIZE = 64 << 10
 NONCE_SIZE = 16

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from .. import curve25519
-from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, several_keys
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError, Layout
 from ..nonce_chunks import (
     OVERHEAD,
@@ -69,6 +69,23 @@ class Crypt4gh(Format):
     binds_order = False
     takes_context = False
     magic = header.MAGIC
+    takes_identity = True
+    takes_passphrase = True
+    public_suffix = ".pub"
+
+    def name_of_key(self, algorithm: str | None) -> str:
+        return "a secret key of Crypt4GH"
+
+    def key_needed(self) -> str:
+        return "the secret key of a reader"
+
+    def opened_by(self, head: bytes) -> str:
+        return "the reader's secret key, with -i FILE"
+
+    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+        secret = SecretKey.generate()
+        text, public = secret.to_text(passphrase), secret.public_key.to_text()
+        return NewKey(text.encode(), public_file=public.encode())
 
     def knows(self, key: object) -> bool:
         if isinstance(key, (str, bytes, bytearray)):
