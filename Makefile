@@ -61,33 +61,34 @@ build/.settings: FORCE
 .PHONY: FORCE
 FORCE:
 
-# Builds the wheel that users get, and the C++ tests, and installs the wheel into .venv: $(call install,LAB,CUDA,FOLDER).
-# The demo needs no lab, and a build without it takes less time.
-install = echo 'building warpcipher, CUDA $(2), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
+# Builds the wheels that users get, and the C++ tests in the same folder, and installs the wheels into .venv:
+# $(call install,CUDA,FOLDER).
+install = echo 'building warpcipher, CUDA $(1), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
   python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
-  -C build-dir=$(3) \
+  -C build-dir=$(CURDIR)/$(2) \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
   -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
   -C cmake.define.WARPCIPHER_BUILD_STATIC=ON \
-  -C cmake.define.WARPCIPHER_BUILD_LAB=$(1) \
-  -C cmake.define.WARPCIPHER_CUDA=$(2) \
-  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
+  -C cmake.define.WARPCIPHER_BUILD_MEASURE=ON \
+  -C cmake.define.WARPCIPHER_CUDA=$(1) \
+  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) . ./measure
 
 ifeq ($(DEMO_CUDA),OFF)
 build/.stamp-product: .venv/.stamp-demo build/.settings $(sources)
 	@echo 'no GPU here: the demo is built without GPU kernels (make demo CUDA=ON builds them)' >&2
-	@$(call install,OFF,OFF,build/demo)
+	@$(call install,OFF,build/demo)
 	@touch $@
 else
 build/.stamp-product: .venv/.stamp-build build/.settings $(sources)
-	@$(call install,OFF,$(DEMO_CUDA),$(BUILD))
+	@$(call install,$(DEMO_CUDA),$(BUILD))
 	@touch $@
 endif
 
 build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
-	@$(call install,ON,$(CUDA),$(BUILD))
-	@cp $(BUILD)/_native.pyi $(BUILD)/_lab.pyi python/warpcipher/
+	@$(call install,$(CUDA),$(BUILD))
+	@cp $(BUILD)/_native.pyi python/warpcipher/
+	@cp $(BUILD)/measure/_native.pyi measure/python/warpcipher_measure/
 	@touch build/.stamp-product $@
 
 .PHONY: build
@@ -95,7 +96,8 @@ build: build/.stamp-installed ## Build the package and install it into .venv
 
 .PHONY: develop
 develop: .venv/.stamp-build ## Install into .venv so that changes to Python files count at once
-	@python -m pip install -q --no-build-isolation --no-deps --force-reinstall -C build-dir=$(BUILD) -e .
+	@python -m pip install -q --no-build-isolation --no-deps --force-reinstall -C build-dir=$(CURDIR)/$(BUILD) \
+	  -C cmake.define.WARPCIPHER_BUILD_MEASURE=ON -e . -e ./measure
 
 # --- use ------------------------------------------------------------------------------------------------------------
 .PHONY: demo
@@ -183,4 +185,5 @@ test-processors: ## The CPU engine's tests on emulated processors, where qemu-us
 
 .PHONY: clean
 clean: ## Remove build/ and caches (not .venv)
-	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi python/warpcipher/_lab.pyi
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi \
+	  measure/python/warpcipher_measure/_native.pyi

@@ -28,7 +28,6 @@ void bind_search(nanobind::module_& m);
 void bind_signed(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
 void bind_thrift(nanobind::module_& m);
-void bind_timing(nanobind::module_& m);
 void bind_tuning(nanobind::module_& m);
 
 }  // namespace warpcipher::python

@@ -117,7 +117,7 @@ void keep_until_done(std::vector<nb::object> objects, int device, Stream stream)
   kept().push_back({device, done, std::move(objects)});
 }
 
-void release_done() { sweep(false); }
+static void release_done() { sweep(false); }
 
 static void release_kept() { sweep(true); }
 
@@ -169,7 +169,7 @@ DeviceScope::~DeviceScope() { static_cast<void>(former_); }  // there is no devi
 
 void keep_until_done(std::vector<nb::object>, int device, Stream) { const DeviceScope scope(device); }
 
-void release_done() {}
+static void release_done() {}
 
 static void release_kept() {}
 
@@ -384,6 +384,7 @@ void bind_device(nb::module_& m) {
   m.def("stream_wait", &stream_wait, nb::arg("stream"), nb::arg("other"), nb::arg("device"),
         "Makes `stream` wait for the work that is now on stream `other` of the same device.");
   m.def("pointer_device", &pointer_device, nb::arg("pointer"), "The CUDA ordinal of the device that holds a pointer.");
+  m.def("release_done", &release_done, "Releases what was kept for work that is done. Private to the package.");
   // Objects kept for streams must be released before the interpreter ends.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&release_kept));
 }

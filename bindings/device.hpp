@@ -30,7 +30,4 @@ bool is_capturing(Stream stream);
 // objects of earlier calls whose work is done. The GIL is held.
 void keep_until_done(std::vector<nanobind::object> objects, int device, Stream stream);
 
-// Releases kept objects whose work is done. The GIL is held.
-void release_done();
-
 }  // namespace warpcipher::python

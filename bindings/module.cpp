@@ -50,7 +50,6 @@ WARPCIPHER_MODULE(_native, m) {
   bind_pinned(m);
   bind_queue(m);
   bind_thrift(m);
-  bind_timing(m);
   bind_tuning(m);
   bind_search(m);
   bind_random(m);

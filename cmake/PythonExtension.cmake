@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # warpcipher._native, with its type stub. It holds the library's objects, so the package needs no other shared library.
-# warpcipher._lab holds the lab, and nothing of the library. The target warpcipher_python is all that a wheel needs.
+# The target warpcipher_python is all that a wheel needs.
 
 find_package(
   Python 3.10 REQUIRED
@@ -15,13 +15,11 @@ endif()
 find_package(nanobind CONFIG REQUIRED)
 
 file(GLOB binding_sources CONFIGURE_DEPENDS bindings/*.cpp)
-list(APPEND binding_sources measure/bindings/timing.cpp)
 # NOMINSIZE: -Os would cost the small-message path more than the kilobytes are worth. STABLE_ABI takes effect from
 # Python 3.12 on: one wheel for that and every later version.
 nanobind_add_module(_native STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
 warpcipher_compile_options(_native)
 target_precompile_headers(_native PRIVATE <nanobind/nanobind.h> "${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp")
-target_include_directories(_native PRIVATE bindings)
 target_link_libraries(_native PRIVATE warpcipher_core)
 target_link_options(_native PRIVATE "-Wl,--exclude-libs,ALL")
 
@@ -33,48 +31,40 @@ foreach(library IN LISTS linked)
   endif()
 endforeach()
 
-add_custom_target(warpcipher_python)
-
-# The stub of an extension, and the place of both in the wheel. The Python that is at hand makes the stub by importing
-# the extension; one for another processor is not imported, and has the same types.
-set(WARPCIPHER_STUBS "" CACHE PATH "Cross-compiling: the folder of another build, with _native.pyi and _lab.pyi")
-function(warpcipher_install_extension name)
-  set(stub "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi")
+# The stub of an extension, and the place of both in the wheel of a package: the target that all of it needs is
+# `package`. The Python that is at hand makes the stub by importing the extension; one for another processor is not
+# imported, and has the same types.
+set(WARPCIPHER_STUBS "" CACHE PATH "Cross-compiling: the folder of another build, with its stubs")
+function(warpcipher_install_extension target package folder)
+  set(stub "${CMAKE_CURRENT_BINARY_DIR}/_native.pyi")
   if(CMAKE_CROSSCOMPILING)
-    set(stub "${WARPCIPHER_STUBS}/${name}.pyi")
+    file(RELATIVE_PATH place "${PROJECT_BINARY_DIR}" "${stub}")
+    set(stub "${WARPCIPHER_STUBS}/${place}")
     if(NOT EXISTS "${stub}")
-      message(FATAL_ERROR "cross-compiling needs ${name}.pyi of another build: set WARPCIPHER_STUBS to its folder")
+      message(FATAL_ERROR "cross-compiling needs ${place} of another build: set WARPCIPHER_STUBS to its folder")
     endif()
   else()
     nanobind_add_stub(
-      ${name}_stub
-      MODULE ${name}
+      ${target}_stub
+      MODULE _native
       OUTPUT "${stub}"
-      PYTHON_PATH $<TARGET_FILE_DIR:${name}>
-      DEPENDS ${name})
-    add_dependencies(warpcipher_python ${name}_stub)
+      PYTHON_PATH $<TARGET_FILE_DIR:${target}>
+      DEPENDS ${target})
+    add_dependencies(${package} ${target}_stub)
   endif()
-  add_dependencies(warpcipher_python ${name})
-  install(TARGETS ${name} LIBRARY DESTINATION warpcipher COMPONENT python)
-  install(FILES "${stub}" DESTINATION warpcipher COMPONENT python)
+  add_dependencies(${package} ${target})
+  install(TARGETS ${target} LIBRARY DESTINATION ${folder} COMPONENT ${package})
+  install(FILES "${stub}" DESTINATION ${folder} COMPONENT ${package})
 endfunction()
 
-warpcipher_install_extension(_native)
+add_custom_target(warpcipher_python)
+warpcipher_install_extension(_native warpcipher_python warpcipher)
 
-if(WARPCIPHER_BUILD_LAB)
-  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS measure/bindings/module.cpp bindings/errors.cpp bindings/once.cpp)
-  warpcipher_compile_options(_lab)
-  target_include_directories(_lab PRIVATE bindings)
-  target_link_libraries(_lab PRIVATE warpcipher_lab)
-  target_link_options(_lab PRIVATE "-Wl,--exclude-libs,ALL")
-  warpcipher_install_extension(_lab)
-endif()
-
-# What a system looks for beside the program: in a wheel, what pip puts below the environment's share/.
+# What a system looks for beside the program: in the wheel, what pip puts below the environment's share/.
 if(SKBUILD_DATA_DIR)
   set(share "${SKBUILD_DATA_DIR}/share")
-  install(FILES share/warpcipher.1 DESTINATION "${share}/man/man1" COMPONENT python)
-  install(FILES share/completions/warpcipher.bash DESTINATION "${share}/bash-completion/completions" RENAME warpcipher COMPONENT python)
-  install(FILES share/completions/_warpcipher DESTINATION "${share}/zsh/site-functions" COMPONENT python)
-  install(FILES share/completions/warpcipher.fish DESTINATION "${share}/fish/vendor_completions.d" COMPONENT python)
+  install(FILES share/warpcipher.1 DESTINATION "${share}/man/man1" COMPONENT warpcipher_python)
+  install(FILES share/completions/warpcipher.bash DESTINATION "${share}/bash-completion/completions" RENAME warpcipher COMPONENT warpcipher_python)
+  install(FILES share/completions/_warpcipher DESTINATION "${share}/zsh/site-functions" COMPONENT warpcipher_python)
+  install(FILES share/completions/warpcipher.fish DESTINATION "${share}/fish/vendor_completions.d" COMPONENT warpcipher_python)
 endif()

@@ -81,8 +81,8 @@ def check_materials() -> None:
 def main() -> None:
     needs(wc.__version__ == version("warpcipher"), "the extension is of another version")
     check_materials()
-    import warpcipher._lab  # noqa: F401  it loads, without OpenMP's library
-
+    strangers = [str(file) for file in files("warpcipher") or [] if "measure" in str(file)]
+    needs(not strangers, f"the wheel holds what is of warpcipher-measure: {strangers}")
     engines = {engine.name: engine for engine in wc.engines()}
     for engine in engines.values():
         needs(engine.usable or engine.reason, f"{engine.name} does not say why it cannot run")

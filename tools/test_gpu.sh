@@ -18,12 +18,13 @@ command -v cmake >/dev/null && command -v ninja >/dev/null || stop "cmake and ni
 rm -rf build/gpu/site
 "$python" -m pip install -q --no-build-isolation --no-deps --no-index --disable-pip-version-check \
   --target build/gpu/site \
-  -C build-dir=build/gpu/build \
+  -C build-dir="$PWD/build/gpu/build" \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_CUDA=ON \
   -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=auto \
   -C cmake.define.WARPCIPHER_BUILD_GPU_TESTS=ON \
-  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON .
+  -C cmake.define.WARPCIPHER_BUILD_MEASURE=ON \
+  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON . ./measure
 export PYTHONPATH=$PWD/build/gpu/site${PYTHONPATH:+:$PYTHONPATH}
 export PATH=$PWD/build/gpu/site/bin:$PATH
 "$python" -c 'import warpcipher as wc; cuda = {e.name: e for e in wc.engines()}["cuda"]; exit(cuda.reason or None)' ||

@@ -17,7 +17,7 @@ say() { printf 'processors: %s\n' "$*"; }
 configure() { # FOLDER OPTION...
   cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWARPCIPHER_CUDA=OFF \
     -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DWARPCIPHER_BUILD_TESTS=ON -DWARPCIPHER_BUILD_GPU_TESTS=OFF \
-    -DWARPCIPHER_BUILD_LAB=OFF -DWARPCIPHER_BUILD_PYTHON=OFF "${@:2}" >/dev/null
+    -DWARPCIPHER_BUILD_PYTHON=OFF "${@:2}" >/dev/null
 }
 
 # Every algorithm at short lengths, counters that wrap, known answers: an emulator takes 30 times as long.

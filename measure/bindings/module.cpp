@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// warpcipher._lab: the papers' variants for python/warpcipher/lab. A module of its own, so that what is not constant
-// time is no part of the product's. Memory comes and goes as addresses: the package sees to it that they are right.
+// warpcipher_measure._native: the papers' variants, and what timing needs of a GPU. Nothing of the library is in it.
+// Memory comes and goes as addresses: the package sees to it that they are right.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -16,6 +16,9 @@
 namespace nb = nanobind;
 
 namespace warpcipher::python {
+
+void bind_timing(nb::module_& m);
+
 namespace {
 
 std::span<const std::uint8_t> bytes_of(const nb::bytes& object) {
@@ -57,11 +60,12 @@ nb::dict as_dict(const lab::Variant& variant) {
 }  // namespace
 }  // namespace warpcipher::python
 
-WARPCIPHER_MODULE(_lab, m) {
+WARPCIPHER_MODULE(_native, m) {
   using namespace warpcipher;
   using warpcipher::python::Job;
-  m.doc() = "The papers' variants. Not a public interface.";
+  m.doc() = "The native part of warpcipher_measure. Not a public interface.";
   python::register_errors();
+  python::bind_timing(m);
   nb::class_<Job>(m, "Job", "A variant made ready for one key.")
       .def(nb::init<std::string_view, std::string_view, const nb::bytes&, const nb::bytes&,
                     std::map<std::string, std::int64_t>, int>(),

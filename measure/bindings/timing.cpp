@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `warpcipher bench` needs of a GPU: events, streams, page-locked memory, bare copies, the rates of a
-// multiprocessor, and what the device is. In a build without CUDA each of them says so.
+// What measuring needs of a GPU: streams, events, bare copies, the rates of a multiprocessor, and what the device is. A
+// build without CUDA has the names, and refuses.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "bind.hpp"
 #include "core/error.hpp"
-#include "device.hpp"
-#include "engine/device_engine.hpp"
 #include "gil.hpp"
-#include "operand.hpp"
 
 #if WARPCIPHER_HAS_CUDA
 #include <cuda_runtime_api.h>
 
-#include "engine/cuda/runtime/bounds.hpp"
+#include "gpu.cuh"
+#include "pipes.hpp"
 #endif
 
 namespace nb = nanobind;
@@ -23,77 +26,87 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// Throws EngineError where the engine cannot run.
-DeviceEngine& cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
+#if WARPCIPHER_HAS_CUDA
 
-// Page-locked host memory of the cuda engine; wiped when freed.
-class PinnedMemory {
- public:
-  explicit PinnedMemory(std::size_t size) : size_(size), data_(cuda_engine().allocate_pinned(size)) {}
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  ~PinnedMemory() { cuda_engine().free_pinned(data_, size_, size_); }
+using cuda::check;
+using lab::DeviceScope;
 
-  std::size_t size() const { return size_; }
-  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(data_); }
+// Streams that no WorkStream has. They are never destroyed: memory that calls kept alive is freed on them, at any time.
+std::vector<cudaStream_t>& spare_streams(int device) {
+  static std::map<int, std::vector<cudaStream_t>> spare;
+  return spare[device];
+}
 
- private:
-  std::size_t size_;
-  void* data_;
-};
+// What calls of the library kept alive for work that is done can go.
+void release_done() { nb::module_::import_("warpcipher._native").attr("release_done")(); }
 
 // A stream that does not wait for the default one.
 class WorkStream {
  public:
   explicit WorkStream(int device) : device_(device) {
-    DeviceEngine& engine = cuda_engine();
     const DeviceScope scope(device);
-    stream_ = engine.create_stream();
+    std::vector<cudaStream_t>& spare = spare_streams(device);
+    if (spare.empty()) {
+      check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+    } else {
+      stream_ = spare.back();
+      spare.pop_back();
+    }
   }
   WorkStream(const WorkStream&) = delete;
   WorkStream& operator=(const WorkStream&) = delete;
-  ~WorkStream() { cuda_engine().destroy_stream(stream_); }
+  ~WorkStream() { spare_streams(device_).push_back(stream_); }
 
-  // Memory that calls on the stream kept alive goes before the stream can.
   void wait() const {
     {
       const GilReleased released;
       const DeviceScope scope(device_);
-      cuda_engine().wait(stream_);
+      check(cudaStreamSynchronize(stream_), "wait for a stream");
     }
     release_done();
   }
 
-  // Zeros at `pointer`, enqueued.
-  void clear(std::uintptr_t pointer, std::size_t size) const {
+  void copy(std::uintptr_t target, std::uintptr_t source, std::size_t size) const {
     const DeviceScope scope(device_);
-    cuda_engine().clear(reinterpret_cast<void*>(pointer), size, stream_);
+    check(cudaMemcpyAsync(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), size,
+                          cudaMemcpyDefault, stream_),
+          "copy memory");
+  }
+
+  nb::tuple pipe_rate(std::string_view name, std::uint32_t operations) const {
+    if (name != "shared_load" && name != "logic") {
+      throw Error(Status::invalid_argument, "pipe is '" + std::string(name) + "': expected shared_load or logic");
+    }
+    lab::PipeRate rate{};
+    {
+      const GilReleased released;
+      const DeviceScope scope(device_);
+      rate = lab::measure_pipe(name == "logic" ? lab::Pipe::logic : lab::Pipe::shared_load, operations, stream_);
+    }
+    return nb::make_tuple(rate.per_clock, rate.clock_hz);
+  }
+
+  void launch_nothing() const {
+    const DeviceScope scope(device_);
+    lab::launch_nothing(stream_);
   }
 
   int device() const { return device_; }
-  Stream native() const { return stream_; }
+  cudaStream_t native() const { return stream_; }
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(stream_); }
 
  private:
   int device_;
-  Stream stream_ = nullptr;
+  cudaStream_t stream_ = nullptr;
 };
-
-#if WARPCIPHER_HAS_CUDA
-
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    throw Error(Status::engine_failure, std::string(what) + ": " + cudaGetErrorString(error));
-  }
-}
 
 // Two events on a stream, and the time between them as the device saw it.
 class Stopwatch {
  public:
   explicit Stopwatch(const WorkStream& stream) : stream_(stream) {
     const DeviceScope scope(stream.device());
-    check(cudaEventCreate(&start_), "cudaEventCreate");
-    check(cudaEventCreate(&stop_), "cudaEventCreate");
+    check(cudaEventCreate(&start_), "make an event");
+    check(cudaEventCreate(&stop_), "make an event");
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
@@ -108,18 +121,18 @@ class Stopwatch {
   double seconds() const {
     {
       const GilReleased released;
-      check(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+      check(cudaEventSynchronize(stop_), "wait for an event");
     }
     release_done();
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_, stop_), "cudaEventElapsedTime");
+    check(cudaEventElapsedTime(&milliseconds, start_, stop_), "read the time between events");
     return static_cast<double>(milliseconds) / 1e3;
   }
 
  private:
   void record(cudaEvent_t event) const {
     const DeviceScope scope(stream_.device());
-    check(cudaEventRecord(event, static_cast<cudaStream_t>(stream_.native())), "cudaEventRecord");
+    check(cudaEventRecord(event, stream_.native()), "record an event");
   }
 
   const WorkStream& stream_;
@@ -127,54 +140,27 @@ class Stopwatch {
   cudaEvent_t stop_ = nullptr;
 };
 
-void copy(const WorkStream& stream, std::uintptr_t target, std::uintptr_t source, std::size_t size) {
-  const DeviceScope scope(stream.device());
-  check(cudaMemcpyAsync(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), size, cudaMemcpyDefault,
-                        static_cast<cudaStream_t>(stream.native())),
-        "cudaMemcpyAsync");
-}
-
-nb::tuple pipe_rate(const WorkStream& stream, std::string_view name, std::uint32_t operations) {
-  cuda::PipeRate rate{};
-  {
-    const GilReleased released;
-    const DeviceScope scope(stream.device());
-    if (name != "shared_load" && name != "logic") {
-      throw Error(Status::invalid_argument, "pipe is '" + std::string(name) + "': expected shared_load or logic");
-    }
-    rate =
-        cuda::measure_pipe(name == "logic" ? cuda::Pipe::logic : cuda::Pipe::shared_load, operations, stream.native());
-  }
-  return nb::make_tuple(rate.per_clock, rate.clock_hz);
-}
-
-void launch_nothing(const WorkStream& stream) {
-  const DeviceScope scope(stream.device());
-  cuda::launch_nothing(stream.native());
-}
-
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 nb::dict device_facts(int device) {
-  cuda_engine();
   int count = 0;
-  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  check(cudaGetDeviceCount(&count), "count the GPUs");
   if (device < 0 || device >= count) {
     throw Error(Status::invalid_argument, "device is " + std::to_string(device) + ": this machine has " +
                                               std::to_string(count) + " GPUs, numbered from 0");
   }
   const DeviceScope scope(device);
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  check(cudaGetDeviceProperties(&properties, device), "look at the device");
   std::size_t free_len = 0;
   std::size_t total_len = 0;
-  check(cudaMemGetInfo(&free_len, &total_len), "cudaMemGetInfo");
+  check(cudaMemGetInfo(&free_len, &total_len), "look at the device's memory");
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaDriverGetVersion(&driver), "find the driver's version");
   char bus_id[32] = {};
-  check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device), "cudaDeviceGetPCIBusId");
+  check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device), "find the device's bus");
   nb::dict facts;
   facts["name"] = std::string(properties.name);
   facts["compute_capability"] = std::to_string(properties.major) + "." + std::to_string(properties.minor);
@@ -190,10 +176,18 @@ nb::dict device_facts(int device) {
 
 #else
 
-[[noreturn]] void refuse() {
-  cuda_engine();  // throws, and says why
-  throw Error(Status::engine_unavailable, "built without CUDA");
-}
+[[noreturn]] void refuse() { throw Error(Status::engine_unavailable, "warpcipher-measure was built without CUDA"); }
+
+class WorkStream {
+ public:
+  explicit WorkStream(int) { refuse(); }
+  void wait() const { refuse(); }
+  void copy(std::uintptr_t, std::uintptr_t, std::size_t) const { refuse(); }
+  nb::tuple pipe_rate(std::string_view, std::uint32_t) const { refuse(); }
+  void launch_nothing() const { refuse(); }
+  int device() const { refuse(); }
+  std::uintptr_t pointer() const { refuse(); }
+};
 
 class Stopwatch {
  public:
@@ -203,9 +197,6 @@ class Stopwatch {
   double seconds() const { refuse(); }
 };
 
-void copy(const WorkStream&, std::uintptr_t, std::uintptr_t, std::size_t) { refuse(); }
-nb::tuple pipe_rate(const WorkStream&, std::string_view, std::uint32_t) { refuse(); }
-void launch_nothing(const WorkStream&) { refuse(); }
 nb::dict device_facts(int) { refuse(); }
 
 #endif
@@ -213,21 +204,16 @@ nb::dict device_facts(int) { refuse(); }
 }  // namespace
 
 void bind_timing(nb::module_& m) {
-  nb::class_<PinnedMemory>(m, "PinnedMemory", "Page-locked host memory, wiped when freed.")
-      .def(nb::init<std::size_t>(), nb::arg("size"))
-      .def("__len__", &PinnedMemory::size)
-      .def_prop_ro("pointer", &PinnedMemory::pointer);
   nb::class_<WorkStream>(m, "WorkStream", "A CUDA stream that does not wait for the default one.")
       .def(nb::init<int>(), nb::arg("device"))
       .def_prop_ro("device", &WorkStream::device)
       .def_prop_ro("pointer", &WorkStream::pointer, "The cudaStream_t, as `stream=` takes it.")
       .def("wait", &WorkStream::wait, "Returns when all work on the stream is done.")
-      .def("clear", &WorkStream::clear, nb::arg("pointer"), nb::arg("size"), "Enqueues zeros at device memory.")
-      .def("copy", &copy, nb::arg("target"), nb::arg("source"), nb::arg("size"),
+      .def("copy", &WorkStream::copy, nb::arg("target"), nb::arg("source"), nb::arg("size"),
            "Enqueues a copy between any two of device and host memory.")
-      .def("launch_nothing", &launch_nothing, "Enqueues a kernel that does nothing.")
+      .def("launch_nothing", &WorkStream::launch_nothing, "Enqueues a kernel that does nothing.")
       .def(
-          "pipe_rate", &pipe_rate, nb::arg("pipe"), nb::arg("operations"),
+          "pipe_rate", &WorkStream::pipe_rate, nb::arg("pipe"), nb::arg("operations"),
           nb::sig("def pipe_rate(self, pipe: str, operations: int) -> tuple[float, float]"),
           "Operations (\"shared_load\" or \"logic\") of one lane a clock and multiprocessor, and the clock in Hz, over "
           "that many operations a thread. Waits.");

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("warpcipher._lab", reason="built without the lab")
-
 from warpcipher_measure import lab
 
 

@@ -9,9 +9,6 @@ import json
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("warpcipher._lab", reason="built without the lab")
-
 from warpcipher_measure.lab import profiler
 from warpcipher_measure.lab.papers import quirem2013_profile
 

@@ -148,11 +148,10 @@ def test_exit_with_a_subinterpreter_that_lives() -> None:
 
 
 def test_the_lab_too() -> None:
-    pytest.importorskip("warpcipher._lab", reason="this build has no lab")
     run(
-        FORGET + "import warpcipher._lab as first\n"
+        FORGET + "import warpcipher_measure._native as first\n"
         "forget()\n"
-        "import warpcipher._lab as again\n"
+        "import warpcipher_measure._native as again\n"
         "assert again.Job is first.Job and again.papers() == first.papers()\n"
     )
 

@@ -10,11 +10,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from warpcipher import _native
+from warpcipher_measure import _native
 from warpcipher_measure.bench import machine
 from warpcipher_measure.bench.results import Gpu, Machine
 from warpcipher_measure.lab import runner, session, transfers
@@ -62,9 +61,6 @@ class Stream:
     def pipe_rate(self, _pipe: str, _operations: int) -> tuple[float, float]:
         return 64.0, 1e9
 
-    def clear(self, pointer: int, size: int) -> None:
-        ctypes.memset(pointer, 0, size)
-
 
 class Stopwatch:
     def __init__(self, _stream: object) -> None:
@@ -93,7 +89,7 @@ real_look = machine.look
 
 def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
     """From now on there is a GPU, whose jobs `oracles` do: one for each paper."""
-    real = session.native()
+    real_job, real_variants = _native.Job, _native.variants
 
     class Job:
         def __init__(
@@ -105,11 +101,11 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
             parameters: dict[str, int],
             device: int,
         ) -> None:
-            self._needs_gpu = {entry["name"]: entry["needs_gpu"] for entry in real.variants(paper)}[
+            self._needs_gpu = {entry["name"]: entry["needs_gpu"] for entry in real_variants(paper)}[
                 variant
             ]
             if not self._needs_gpu:
-                self._real = real.Job(paper, variant, key, iv, parameters, device)
+                self._real = real_job(paper, variant, key, iv, parameters, device)
             self._oracle = oracles[paper]
             self._asked = Asked(variant, key, iv, parameters, b"", 0)
 
@@ -138,11 +134,9 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
     def variants(paper: str) -> list[dict[str, Any]]:
         return [
             {**entry, "absent": "" if entry["needs_gpu"] else entry["absent"]}
-            for entry in real.variants(paper)
+            for entry in real_variants(paper)
         ]
 
-    module = SimpleNamespace(Job=Job, variants=variants, papers=real.papers)
-    monkeypatch.setattr(session, "native", lambda: module)
     monkeypatch.setattr(runner.machine, "look", _look)
     monkeypatch.setattr(runner.machine, "gpu_state", lambda _bus: {"clocks.sm": "1980 MHz"})
     monkeypatch.setattr(quirem2013_profile, "counters", lambda *_: "a stand-in has none")
@@ -150,7 +144,8 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
         monkeypatch.setattr(place, "DeviceMemory", Memory)
         monkeypatch.setattr(place, "fill", _fill)
     for name, stand_in in (
-        ("PinnedMemory", Memory),
+        ("Job", Job),
+        ("variants", variants),
         ("WorkStream", Stream),
         ("Stopwatch", Stopwatch),
     ):

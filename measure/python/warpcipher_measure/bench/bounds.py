@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import warpcipher as wc
-from warpcipher import _native
 
+from .. import _native
 from .cases import works_on_gpu
 from .machine import cores
 from .memory import CACHES_SPANNED, DeviceMemory, HostMemory, Memory, fill

@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 import warpcipher as wc
-from warpcipher import _native
 from warpcipher.arguments import parse_size
 
+from .. import _native
 from .results import Cpu, Gpu, Machine
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

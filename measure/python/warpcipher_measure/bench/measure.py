@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
-from warpcipher import _native, formats
+from warpcipher import formats
 
+from .. import _native
 from . import bounds, timing
 from .cases import TAG_SIZE, Case, any_iv, is_whole, works_on_gpu
 from .machine import cpu_clock_mhz

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import warpcipher as wc
-from warpcipher import _native
+
+from .. import _native
 
 CACHES_SPANNED = 4
 MOST_SLOTS = 1024
@@ -32,6 +33,9 @@ class Memory(Protocol):
     def view(self, start: int, size: int) -> Any:
         """A part, as the package takes it."""
 
+    def clear(self) -> None:
+        """Zeros, when it returns."""
+
 
 class HostMemory:
     """Pageable or page-locked memory of the host."""
@@ -39,17 +43,15 @@ class HostMemory:
     def __init__(self, size: int, *, pinned: bool) -> None:
         self.device: int | None = None
         self.size = size
-        owner: Any
-        if pinned:
-            self._pinned = _native.PinnedMemory(size)
-            owner = (ctypes.c_ubyte * size).from_address(self._pinned.pointer)
-        else:
-            owner = mmap.mmap(-1, size)
+        owner = wc.pinned(size) if pinned else mmap.mmap(-1, size)
         self._bytes = memoryview(owner).cast("B")
         self.pointer = ctypes.addressof(ctypes.c_ubyte.from_buffer(owner))
 
     def view(self, start: int, size: int) -> memoryview:
         return self._bytes[start : start + size]
+
+    def clear(self) -> None:
+        ctypes.memset(self.pointer, 0, self.size)
 
 
 class DevicePart:
@@ -83,6 +85,9 @@ class DeviceMemory:
 
     def view(self, start: int, size: int) -> DevicePart:
         return DevicePart(self, start, size)
+
+    def clear(self) -> None:
+        self._array.clear(0, self.size)
 
 
 def fill(memory: Memory, stream: _native.WorkStream | None) -> None:
@@ -127,11 +132,7 @@ class Arena:
 
     def evict(self) -> None:
         """Overwrites memory of twice the cache, and waits."""
-        if self._scratch.device is None:
-            ctypes.memset(self._scratch.pointer, 0, self._scratch.size)
-        elif self._stream is not None:
-            self._stream.clear(self._scratch.pointer, self._scratch.size)
-            self._stream.wait()
+        self._scratch.clear()
 
     def read(self, part: Any) -> bytes:
         """The bytes of a view, after all work on it."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import warpcipher as wc
-from warpcipher import _native
 
+from .. import _native
 from . import bounds, cases, machine, measure, memory, openssl, pyca
 from .results import Bound, Machine, PeerRow, Report, Row, Skipped
 from .settings import Settings

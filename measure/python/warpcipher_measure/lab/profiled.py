@@ -8,8 +8,7 @@ import os
 import sys
 from typing import Any
 
-from warpcipher import _lab, _native
-
+from .. import _native
 from ..bench.memory import DeviceMemory, fill
 
 
@@ -20,7 +19,7 @@ def main(launches: list[dict[str, Any]]) -> None:
         source, target = (DeviceMemory(size, stream) for size in (in_size, out_size))
         fill(source, stream)
         key, parameters = os.urandom(entry["key_size"]), entry["parameters"]
-        job = _lab.Job(entry["paper"], entry["variant"], key, b"", parameters, device)
+        job = _native.Job(entry["paper"], entry["variant"], key, b"", parameters, device)
         job.run(source.pointer, in_size, target.pointer, out_size, stream.pointer)
         stream.wait()
 

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
-from warpcipher import _native
 
+from .. import _native
 from ..bench import timing
 from ..bench.memory import DeviceMemory, HostMemory, Memory, fill
 from ..bench.results import Machine, Spread
@@ -21,7 +19,6 @@ from .results import Conclusion, Measurement, Plot, Point, Skipped, Table
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from warpcipher import _lab
     from warpcipher._types import AlgorithmName
 
 CHECKED = "the reference engine"
@@ -41,19 +38,9 @@ class Variant:
     absent: str
 
 
-def native() -> ModuleType:
-    """warpcipher._lab. EngineError in a build without the lab."""
-    try:
-        return importlib.import_module("warpcipher._lab")
-    except ImportError as error:
-        raise wc.EngineError(
-            f"the lab is not part of this build (`make build` makes one with it): {error}"
-        ) from error
-
-
 def variants(paper: str) -> dict[str, Variant]:
     """A paper's variants by name, with those that cannot run here."""
-    return {entry["name"]: Variant(**entry) for entry in native().variants(paper)}
+    return {entry["name"]: Variant(**entry) for entry in _native.variants(paper)}
 
 
 def fresh(algorithm: str) -> tuple[bytes, bytes]:
@@ -123,10 +110,9 @@ class Session:
 
     # --- jobs and memory --------------------------------------------------------------------------
 
-    def job(self, variant: str, key: bytes, iv: bytes = b"", **parameters: int) -> _lab.Job:
+    def job(self, variant: str, key: bytes, iv: bytes = b"", **parameters: int) -> _native.Job:
         """A variant made ready. ValueError: what it does not take. EngineError: not here."""
-        job: _lab.Job = native().Job(self.paper, variant, key, iv, parameters, self.device)
-        return job
+        return _native.Job(self.paper, variant, key, iv, parameters, self.device)
 
     def memory(self, variant: str, size: int) -> Memory:
         """Random bytes where a variant wants them. A size of 0 takes one byte."""
@@ -167,7 +153,9 @@ class Session:
             raise wc.EngineError(f"{self.paper} needs a GPU: {self.machine.without_gpu}")
         return self.stream
 
-    def run(self, job: _lab.Job, source: Memory, size: int, target: Memory, out_size: int) -> None:
+    def run(
+        self, job: _native.Job, source: Memory, size: int, target: Memory, out_size: int
+    ) -> None:
         """Enqueues on the session's stream, or runs on the CPU."""
         pointer = self.stream.pointer if self.stream is not None else 0
         job.run(source.pointer, size, target.pointer, out_size, pointer)
@@ -176,7 +164,7 @@ class Session:
         if self.stream is not None:
             self.stream.wait()
 
-    def result(self, variant: str, job: _lab.Job, data: bytes, out_size: int) -> bytes:
+    def result(self, variant: str, job: _native.Job, data: bytes, out_size: int) -> bytes:
         """What a job makes of `data`."""
         source, target = self.memory(variant, len(data)), self.memory(variant, out_size)
         self.write(source, data)

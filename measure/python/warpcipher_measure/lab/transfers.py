@@ -3,15 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from warpcipher import _native
-
+from .. import _native
 from ..bench.memory import DeviceMemory, HostMemory, fill
 from .session import Session
-
-if TYPE_CHECKING:
-    from warpcipher import _lab
 
 
 class RoundTrip:
@@ -39,14 +33,14 @@ class RoundTrip:
         """Enqueues the copy of the result."""
         self._stream.copy(self.host_target.pointer, self.target.pointer, size)
 
-    def one_after_another(self, job: _lab.Job, size: int) -> None:
+    def one_after_another(self, job: _native.Job, size: int) -> None:
         """Enqueues the copy of the text, the kernel, the copy of the result."""
         self.to_device(size)
         job.run(self.source.pointer, size, self.target.pointer, size, self._stream.pointer)
         self.to_host(size)
 
     def overlapped(
-        self, job: _lab.Job, size: int, streams: list[_native.WorkStream], unit: int
+        self, job: _native.Job, size: int, streams: list[_native.WorkStream], unit: int
     ) -> None:
         """The same in as many parts as there are streams, each on its own; waits for all. Parts
         start at multiples of `unit` bytes, and must not depend on each other."""

@@ -7,8 +7,8 @@ import os
 from typing import Final
 
 import warpcipher as wc
-from warpcipher import _native
 
+from ... import _native
 from ...bench.settings import shown_size
 from .. import published
 from ..paper import Paper, Parameter

@@ -16,8 +16,9 @@ from ..session import CHECKED, Session
 from . import yang2007_block
 
 if TYPE_CHECKING:
-    from warpcipher import _lab
     from warpcipher._types import AlgorithmName
+
+    from ... import _native
 
 NAME = "yang2007"
 DES, AES, IN_ADVANCE = "des", "aes", "aes-in-advance"
@@ -76,7 +77,7 @@ def check(session: Session, variant: str, threads: int) -> str:
 
 def _job(
     session: Session, variant: str, threads: int, iterations: int, upper: int, texts: bytes
-) -> _lab.Job:
+) -> _native.Job:
     parameters = {"threads": threads} if variant == IN_ADVANCE else {}
     return session.job(variant, key_of(variant, upper), texts, iterations=iterations, **parameters)
 

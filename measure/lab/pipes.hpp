@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The highest rates of a multiprocessor, measured on this device: benchmarks compare kernels with these rates, not with
-// a datasheet. The clock is read on the device at the same time.
+// a datasheet. The clock is read on the device at the same time. Only in a build with CUDA.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/stream.hpp"
 
-namespace warpcipher::cuda {
+namespace warpcipher::lab {
 
 enum class Pipe : std::uint8_t {
   shared_load,  // 32-bit loads from shared memory, each lane from its own bank
@@ -27,4 +27,4 @@ PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream);
 // Starts a kernel that does nothing, on the current device. Does not wait. Throws Error{engine_failure}.
 void launch_nothing(Stream stream);
 
-}  // namespace warpcipher::cuda
+}  // namespace warpcipher::lab
