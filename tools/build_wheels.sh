@@ -65,7 +65,7 @@ for python in "$@"; do
   [ "$arch" = "$machine" ] ||
     target=(_PYTHON_HOST_PLATFORM=linux-$arch "SETUPTOOLS_EXT_SUFFIX=.cpython-${version/./}-$arch-linux-gnu.so")
   PATH=$venv/bin:$PATH env "${target[@]}" python -m pip wheel -q --no-build-isolation --no-deps -w "$work/raw" \
-    -C build-dir="$work/$arch" "${settings[@]}" .
+    -C build-dir="$work/$arch" -C cmake.define.WARPCIPHER_BUILD_MEASURE=ON "${settings[@]}" . ./measure
 done
 
 export PATH=$venv/bin:$PATH
