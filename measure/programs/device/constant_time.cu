@@ -11,19 +11,143 @@
 //                                                       fill_kernel before it (constant_time.py puts them together)
 //
 // Exits 1 when a kernel of the library shows what it should not, or the control nothing.
-#include "constant_time.hpp"
-
 #include <cmath>
 
 #include "device.hpp"
+#include "engine/cuda/aes/cipher.cuh"
+#include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/device.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace {
 
 using namespace warpcipher;
-using constant_time::Lookups;
-using constant_time::Pattern;
+using namespace warpcipher::cuda;
+
+// ---- kernels in addition to the engine's: texts made on the device, lookups without memory traffic, the control -----
+
+// Texts are made by arithmetic that is the same for all: block i is (a hash of seed and i) & mask ^ value.
+struct Pattern {
+  std::uint32_t seed;
+  std::uint32_t mask;  // 0: every word is `value`
+  std::uint32_t value;
+};
+
+constexpr std::uint32_t fill_threads = 256;
+constexpr std::uint32_t lookup_threads = 1024;  // a block a multiprocessor
+constexpr std::uint32_t steps = 64;             // of four blocks a lane
+constexpr std::uint32_t rounds = 10;
+
+__device__ __forceinline__ Block generate(const Pattern& pattern, std::uint32_t i) {
+  Block block;
+#pragma unroll
+  for (std::uint32_t w = 0; w < 4; ++w) {  // the finaliser of MurmurHash3
+    std::uint32_t x = pattern.seed ^ (4 * i + w);
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    block.words[w] = ((x ^ x >> 16) & pattern.mask) ^ pattern.value;
+  }
+  return block;
+}
+
+__global__ void __launch_bounds__(fill_threads) fill_kernel(std::uint8_t* text, std::size_t blocks, Pattern pattern) {
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < blocks;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    store_aligned(text + 16 * i, generate(pattern, static_cast<std::uint32_t>(i)));
+  }
+}
+
+__global__ void spin_kernel(std::uint32_t clocks) {
+  const std::int64_t start = clock64();
+  while (clock64() - start < clocks) {
+  }
+}
+
+struct LookupSource {
+  Pattern pattern;
+  std::uint32_t schedule[lane_table::most_schedule_words];
+  std::uint32_t* sink;
+};
+
+template <bool Inverse>
+struct LaneTables {
+  using Key = lane_table::ParameterKey;
+  static constexpr std::uint32_t shared_len = lane_table::Tables128::shared_len;
+
+  static __device__ __forceinline__ void fill() { lane_table::fill_tables<lane_table::Tables128, Inverse>(); }
+  template <int N>
+  static __device__ __forceinline__ void encrypt(const Key& key, Block (&blocks)[N]) {
+    lane_table::LaneCipher<lane_table::Tables128, Inverse, rounds, Key>(key, rounds)(blocks);
+  }
+};
+
+// One copy of T0 to T3 for all lanes, the address a secret byte: lanes that want different words of a bank wait for
+// each other.
+struct LeakingTables {
+  using Key = lane_table::ParameterKey;
+  static constexpr std::uint32_t shared_len = 4 * 256 * sizeof(std::uint32_t);
+
+  static __device__ __forceinline__ std::uint32_t* tables() {
+    return reinterpret_cast<std::uint32_t*>(lane_table::shared_tables);
+  }
+  static __device__ __forceinline__ void fill() {
+    for (std::uint32_t i = threadIdx.x; i < 1024; i += blockDim.x) {
+      tables()[i] = rotate_left(lane_table::encryption_table.words[i % 256], 8 * (i / 256));
+    }
+  }
+  static __device__ __forceinline__ std::uint32_t look_up(std::uint32_t table, std::uint32_t word) {
+    return tables()[256 * table + (word >> 8 * table & 0xff)];
+  }
+  template <int N>
+  static __device__ __forceinline__ void encrypt(const Key& key, Block (&blocks)[N]) {
+#pragma unroll
+    for (Block& block : blocks) block = block ^ key.round(0);
+#pragma unroll
+    for (std::uint32_t r = 1; r <= rounds; ++r) {  // the last with MixColumns: all the same for what is shown
+      for (Block& block : blocks) {
+        const Block s = block;
+#pragma unroll
+        for (std::uint32_t c = 0; c < 4; ++c) {
+          block.words[c] = look_up(0, s.words[c]) ^ look_up(1, s.words[(c + 1) % 4]) ^
+                           look_up(2, s.words[(c + 2) % 4]) ^ look_up(3, s.words[(c + 3) % 4]);
+        }
+        block = block ^ key.round(r);
+      }
+    }
+  }
+};
+
+// A block of threads a multiprocessor encrypts blocks of the pattern in registers and keeps one word of what they are
+// XORed together; the global memory that it touches is `sink`, a word for each of its threads.
+template <class Tables>
+__global__ void __launch_bounds__(lookup_threads, 1) lookup_kernel(const __grid_constant__ LookupSource source) {
+  Tables::fill();
+  __syncthreads();
+  const typename Tables::Key key{source.schedule};
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  Block sum{};
+#pragma unroll 1
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    Block blocks[4];
+#pragma unroll
+    for (std::uint32_t n = 0; n < 4; ++n) blocks[n] = generate(source.pattern, (thread * steps + step) * 4 + n);
+    Tables::encrypt(key, blocks);
+#pragma unroll
+    for (const Block& block : blocks) sum = sum ^ block;
+  }
+  source.sink[thread] = sum.words[0] ^ sum.words[1] ^ sum.words[2] ^ sum.words[3];
+}
+
+template <class Tables>
+void launch_lookups(const LookupSource& source, std::uint32_t multiprocessors, cudaStream_t stream) {
+  launch(&lookup_kernel<Tables>, LaunchConfiguration{multiprocessors, lookup_threads, Tables::shared_len}, stream,
+         source);
+}
+
+using Launch = void (*)(const LookupSource& source, std::uint32_t multiprocessors, cudaStream_t stream);
+
+// ---- launches -------------------------------------------------------------------------------------------------------
 
 constexpr std::size_t text_len = std::size_t{32} << 20;
 constexpr std::uint32_t spin_clocks = 300'000;  // 0.15 ms: longer than the host takes to enqueue a launch
@@ -43,7 +167,7 @@ Pattern random_text() { return {random_word(), 0xffffffffu, 0}; }
 struct Kernel {
   const char* name;
   const char* algorithm;  // of the engine, or
-  Lookups lookups;        // kernels of this benchmark
+  Launch lookups;         // kernels of this benchmark
   Direction direction;
   // What it should show: nothing; nothing but that all blocks of a text are equal, which its ciphertext shows as well;
   // or its data.
@@ -51,8 +175,8 @@ struct Kernel {
 };
 
 constexpr Kernel kernels[] = {
-    {"lookups-alone", nullptr, Lookups::lane_tables, Direction::encrypt, Kernel::equal_blocks},
-    {"lookups-alone-inverse", nullptr, Lookups::lane_tables_inverse, Direction::encrypt, Kernel::equal_blocks},
+    {"lookups-alone", nullptr, launch_lookups<LaneTables<false>>, Direction::encrypt, Kernel::equal_blocks},
+    {"lookups-alone-inverse", nullptr, launch_lookups<LaneTables<true>>, Direction::encrypt, Kernel::equal_blocks},
     {"aes-128-ctr", "aes-128-ctr", {}, Direction::encrypt, Kernel::nothing},
     {"aes-256-ctr", "aes-256-ctr", {}, Direction::encrypt, Kernel::nothing},
     {"aes-128-ecb", "aes-128-ecb", {}, Direction::encrypt, Kernel::equal_blocks},
@@ -67,7 +191,7 @@ constexpr Kernel kernels[] = {
     {"chacha20-poly1305", "chacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
     {"chacha20-poly1305-decrypt", "chacha20-poly1305", {}, Direction::decrypt, Kernel::nothing},
     {"xchacha20-poly1305", "xchacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
-    {"control-4-KiB-tables", nullptr, Lookups::leaking_tables, Direction::encrypt, Kernel::data},
+    {"control-4-KiB-tables", nullptr, launch_lookups<LeakingTables>, Direction::encrypt, Kernel::data},
 };
 
 // What one launch works on. A key is an object of its own in every launch, so that what the host derives is too.
@@ -84,7 +208,7 @@ class Bench {
   double launch(const Kernel& kernel, const Input& input) {
     const Key key(algorithm_of(kernel), input.key);
     const std::vector<std::uint8_t> iv(key.algorithm().iv_len, 5);
-    constant_time::fill(buffers_.in(), text_len, input.text, buffers_.native());
+    cuda::launch(&fill_kernel, {1024, fill_threads}, buffers_.stream(), buffers_.in(), text_len / 16, input.text);
     Message m;
     m.key = &key;
     m.direction = kernel.direction;
@@ -99,10 +223,10 @@ class Bench {
       m.tag_len = bench::tag_len;
       m.compute_tag = kernel.direction == Direction::decrypt;
     }
-    if (kernel.algorithm == nullptr) return launch_lookups(kernel, input, key);
+    if (kernel.algorithm == nullptr) return launch_own(kernel, input, key);
     const Plan plan = make_plan({&m, 1}, cuda_engine().tile_units());
     Status status = Status::ok;
-    constant_time::spin(spin_clocks, buffers_.native());
+    spin();
     return 1e3 * stopwatch_.milliseconds([&] { cuda_engine().run(plan, {&status, 1}, buffers_.stream()); });
   }
 
@@ -117,15 +241,17 @@ class Bench {
   }
 
  private:
-  double launch_lookups(const Kernel& kernel, const Input& input, const Key& key) {
+  double launch_own(const Kernel& kernel, const Input& input, const Key& key) {
     const cuda::AesKeyState state(key);
-    constant_time::spin(spin_clocks, buffers_.native());
-    return 1e3 * stopwatch_.milliseconds([&] {
-      constant_time::run_lookups(kernel.lookups, state.words(kernel.lookups == Lookups::lane_tables_inverse),
-                                 input.text, reinterpret_cast<std::uint32_t*>(buffers_.out()), device_.multiprocessors,
-                                 buffers_.native());
-    });
+    LookupSource source{input.text, {}, reinterpret_cast<std::uint32_t*>(buffers_.out())};
+    const std::uint32_t* const words = state.words(kernel.lookups == launch_lookups<LaneTables<true>>);
+    std::copy(words, words + lane_table::most_schedule_words, source.schedule);
+    spin();
+    return 1e3 * stopwatch_.milliseconds([&] { kernel.lookups(source, device_.multiprocessors, buffers_.native()); });
   }
+
+  // Keeps the device busy while the host enqueues what is to be measured.
+  void spin() { cuda::launch(&spin_kernel, {1, 1}, buffers_.stream(), spin_clocks); }
 
   const cuda::Device& device_;
   bench::Buffers buffers_;
