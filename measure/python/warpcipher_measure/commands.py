@@ -1,7 +1,355 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that this package adds to `warpcipher`, as its entry points name them."""
+"""The commands that this package adds to `warpcipher`: `bench` and `lab`."""
 
-from .bench_command import bench
-from .lab_command import lab
+from __future__ import annotations
 
-__all__ = ["bench", "lab"]
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING
+
+import click
+from warpcipher.cli import names as completion
+from warpcipher.cli.conflicts import Folders
+from warpcipher.cli.errors import ENGINE, Command, epilog, shown, usage
+from warpcipher.cli.files import open_output
+from warpcipher.cli.report import on_terminal
+
+if TYPE_CHECKING:
+    from .results import PaperReport
+
+Names = tuple[str, ...]
+ALL = "all"
+TIMELINE = "timeline"
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from . import lab
+
+    return [name for name in (*lab.PAPERS, ALL, TIMELINE) if name.startswith(incomplete)]
+
+
+def _print_line(news: object) -> None:
+    from . import report
+
+    click.echo(report.line(news))
+
+
+def _watch(news: object) -> None:
+    """Standard output has the result: who watches sees the lines on standard error."""
+    from . import report
+
+    if on_terminal():
+        click.echo(report.line(news), err=True)
+
+
+@click.command(cls=Command, epilog=epilog(ENGINE))
+@click.option(
+    "--algorithm",
+    "algorithms",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completion.algorithms,
+    help="An algorithm, or all. May be given several times, as may the next four.",
+)
+@click.option(
+    "--direction",
+    "directions",
+    metavar="NAME",
+    multiple=True,
+    default=("encrypt",),
+    help="encrypt (default) or decrypt.",
+)
+@click.option(
+    "--size",
+    "sizes",
+    metavar="SIZE",
+    multiple=True,
+    help="Text, up to 8GiB: 16, 64KiB, or a range in steps of 4, 16..1GiB.",
+)
+@click.option(
+    "--residence",
+    "residences",
+    metavar="NAME",
+    multiple=True,
+    help="Where the data lie: device, pinned, pageable or file.",
+)
+@click.option(
+    "--engine",
+    "engines",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completion.engines,
+    help="Engine to measure, or auto.  [default: all that run here except reference]",
+)
+@click.option(
+    "--message",
+    metavar="SIZE",
+    help="Cut the text into messages of this size; by default where one message cannot fill an "
+    "engine: XTS and chained directions, 4KiB.",
+)
+@click.option(
+    "--repetitions", metavar="N", type=int, help="Timed repetitions of a row.  [default: 7]"
+)
+@click.option(
+    "--row-seconds",
+    metavar="SECONDS",
+    type=float,
+    help="Time limit for a row in seconds: slower rows get fewer repetitions or are skipped.  "
+    "[default: 1.5]",
+)
+@click.option("--device", metavar="N", type=int, default=0, help="The GPU.  [default: 0]")
+@click.option("--folder", metavar="DIR", help="For --residence file; the system's for temporaries.")
+@click.option(
+    "--against",
+    metavar="NAME",
+    help="Run a peer too: openssl (its speed -multi) or pyca (by turns).",
+)
+@click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--png", metavar="FILE", help="Write plots.")
+@click.option("--html", metavar="FILE", help="Write a page with plots.")
+@click.option("-f", "--force", is_flag=True, help="Replace the files of --png and --html.")
+def bench(
+    algorithms: Names,
+    directions: Names,
+    sizes: Names,
+    residences: Names,
+    engines: Names,
+    message: str | None,
+    repetitions: int | None,
+    row_seconds: float | None,
+    device: int,
+    folder: str | None,
+    against: str | None,
+    quick: bool,
+    as_json: bool,
+    as_csv: bool,
+    png: str | None,
+    html: str | None,
+    force: bool,
+) -> None:
+    """Measure how fast this machine encrypts, and how near that is to what it can do.
+
+    Rates are GB/s of text (10^9 bytes), the median with the least and the most, through the Python
+    calls that everybody uses, on random data that lie in no cache. Beside each: one call alone, and
+    the rate in percent of the bounds, which are measured in the same run. docs/bench.md explains.
+
+    \b
+    warpcipher bench
+    warpcipher bench --algorithm aes-256-gcm --size 16..1GiB --html report.html
+    warpcipher bench --residence file --folder /mnt/data --against openssl
+    """
+    import warpcipher as wc
+
+    from . import bench as measuring
+    from . import page, plots, report
+
+    if as_json and as_csv:
+        raise usage("--json and --csv both go to standard output: give one")
+    settings = measuring.Settings(
+        algorithms=tuple(entry.name for entry in wc.algorithms())
+        if "all" in algorithms
+        else algorithms,
+        directions=directions,
+        sizes=tuple(size for text in sizes for size in measuring.parse_sizes(text)),
+        residences=residences,
+        engines=engines,
+        message=None if message is None else measuring.parse_size(message),
+        repetitions=repetitions,
+        row_seconds=row_seconds,
+        device=device,
+        folder=folder,
+        against=against,
+        quick=quick,
+    )
+    if png is not None and html is not None:
+        folders = Folders()
+        if folders.entry(png) == folders.entry(html):
+            raise usage("--png and --html name the same file")
+    with contextlib.ExitStack() as stack:
+        # Opened before measuring, so that a name that cannot be written is told at once.
+        outputs = {
+            form: stack.enter_context(open_output(path, force=force))
+            for form, path in (("png", png), ("html", html))
+            if path is not None
+        }
+        observe = _print_line if not (as_json or as_csv) else _watch
+        result = measuring.run(settings, observe)
+        if as_json:
+            click.echo(json.dumps(result.as_dict(), indent=2))
+        elif as_csv:
+            click.echo(report.as_csv(result), nl=False)
+        for form, output in outputs.items():
+            data = plots.as_png(result) if form == "png" else page.as_html(result).encode()
+            output.write_all(data, None)
+
+
+@click.command(cls=Command, epilog=epilog(ENGINE))
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_names)
+@click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
+@click.option(
+    "--set",
+    "values",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the paper; the list has them.",
+)
+@click.option("--repetitions", metavar="N", type=int, help="Timed repetitions of a figure; 7.")
+@click.option("--device", metavar="N", type=int, default=0, help="The GPU; 0.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace files in --out.")
+def lab(
+    names: tuple[str, ...],
+    quick: bool,
+    values: tuple[str, ...],
+    repetitions: int | None,
+    device: int,
+    as_json: bool,
+    out: str | None,
+    force: bool,
+) -> None:
+    """Rerun papers on GPU cryptography on this machine, and show the figures they published.
+
+    Without a name: the list of papers, their variants and parameters. `all` is every paper,
+    `timeline` AES-128 on GPUs from 2005 to this one. Each variant is checked
+    before it is timed. Most look secrets up in tables, in a time that depends on them: they are for
+    measuring alone. docs/lab.md explains.
+
+    \b
+    warpcipher lab
+    warpcipher lab billava2022 --quick
+    warpcipher lab billava2022 --set threads=256 --out results
+    warpcipher lab all --out results
+    warpcipher lab timeline --out results
+    """
+    from . import lab as papers
+
+    if not names:
+        _list(as_json)
+        return
+    wanted = (*papers.PAPERS, *(name for name in names if name != ALL)) if ALL in names else names
+    chosen = list(dict.fromkeys(wanted))
+    for name in chosen:
+        if name not in (*papers.PAPERS, TIMELINE):
+            known = ", ".join((*papers.PAPERS, ALL))
+            raise usage(f"no paper {name!r}: there are {known} and {TIMELINE}")
+    settings = papers.Settings(
+        quick=quick, device=device, repetitions=repetitions, values=_values(values)
+    )
+    for name in chosen:
+        if name != TIMELINE:
+            papers.find_paper(name).values(settings)
+        elif settings.values:
+            raise usage(f"--set is given: {TIMELINE} has no parameters")
+    if out is not None:
+        try:
+            os.makedirs(out, exist_ok=True)  # noqa: PTH103 - the other checks of names work on strings
+        except FileExistsError:
+            raise usage(f"{shown(out)} is not a directory") from None
+        for name in chosen:
+            _check_outputs(name, out, force)
+    reports = []
+    for name in chosen:
+        result = (
+            papers.timeline(settings, _watch)
+            if name == TIMELINE
+            else papers.run(name, settings, _watch)
+        )
+        reports.append(result)
+        if out is not None:
+            _write_all(result, out, force)
+        elif not as_json:
+            click.echo(papers.markdown(result), nl=False)
+    if as_json:
+        click.echo(json.dumps([result.as_dict() for result in reports], indent=2))
+
+
+def _values(given: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        try:
+            found[name] = int(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise usage(f"--set is {text!r}: expected NAME=VALUE with a whole number")
+    return found
+
+
+def _list(as_json: bool) -> None:
+    from . import lab as papers
+
+    entries = [
+        {
+            "name": paper.name,
+            "title": paper.title,
+            "citation": paper.citation,
+            "parameters": [
+                {"name": entry.name, "default": entry.default, "text": entry.text}
+                for entry in paper.parameters
+            ],
+            "variants": [
+                {
+                    "name": variant.name,
+                    "description": variant.description,
+                    "needs_gpu": variant.needs_gpu,
+                    "constant_time": variant.constant_time,
+                    "absent": variant.absent,
+                }
+                for variant in papers.variants(paper.name).values()
+            ],
+        }
+        for paper in papers.PAPERS.values()
+    ]
+    if as_json:
+        click.echo(json.dumps(entries, indent=2))
+        return
+    for paper in papers.PAPERS.values():
+        click.echo(f"{paper.name}: {paper.title}\n  {paper.citation}")
+        for entry in paper.parameters:
+            click.echo(f"  {f'--set {entry.name}={entry.default}':24} {entry.text}")
+        variants = papers.variants(paper.name).values()
+        width = max((len(variant.name) for variant in variants), default=0)
+        for variant in variants:
+            marks = [
+                *(["needs a GPU"] if variant.needs_gpu else []),
+                *([] if variant.constant_time else ["not constant time"]),
+                *([variant.absent] if variant.absent else []),
+            ]
+            text = "; ".join([variant.description, *([", ".join(marks)] if marks else [])])
+            click.echo(f"  {variant.name:{width}} {text}")
+    click.echo(f"{TIMELINE}: AES-128 on GPUs from 2005 to this one, published and measured")
+
+
+def _check_outputs(name: str, folder: str, force: bool) -> None:
+    """Tells of a report that exists before it is measured again, which takes long."""
+    for file in (f"{name}.md", f"{name}.json"):
+        open_output(os.path.join(folder, file), force=force).close()  # noqa: PTH118
+
+
+def _write_all(report: PaperReport, folder: str, force: bool) -> None:
+    from . import plots
+    from .report import markdown
+
+    subtitle = plots.subtitle_of(report)
+    contents = {
+        f"{report.paper}.md": markdown(report).encode(),
+        f"{report.paper}.json": (json.dumps(report.as_dict(), indent=2) + "\n").encode(),
+        **{
+            f"{report.paper}-{plot.name}.png": plots.plot_as_png(plot, subtitle)
+            for plot in report.plots
+        },
+    }
+    for name, data in contents.items():
+        path = os.path.join(folder, name)  # noqa: PTH118
+        with open_output(path, force=force) as output:
+            output.write_all(data, None)
+        click.echo(shown(path))

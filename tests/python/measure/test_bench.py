@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, SMALL_CACHE
-from warpcipher_measure import bench
-from warpcipher_measure.bench import bounds, machine, measure, memory, page, plots, report
-from warpcipher_measure.bench.axes import shown_decade, shown_figure
+from warpcipher_measure import bench, bounds, machine, memory, page, plots, report, rows
+from warpcipher_measure.plots import shown_decade, shown_figure
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -211,7 +210,7 @@ def test_a_run_leaves_no_cycles() -> None:
         memory.DeviceMemory,
         memory.DevicePart,
         memory.HostMemory,
-        measure.Call,
+        rows.Call,
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -92,25 +91,6 @@ def test_plots(tmp_path: Path) -> None:
     assert b"a.png exists: use --force" in done.stderr
     assert (tmp_path / "a.png").read_bytes() == before
     run(*arguments, "--force", cwd=tmp_path)
-
-
-@pytest.mark.parametrize("option", ["--png", "--html"])
-def test_plots_without_matplotlib(tmp_path: Path, option: str) -> None:
-    """Told before anything is measured, and no file is made."""
-    program = (
-        "import sys; sys.modules['matplotlib'] = None; from warpcipher.cli import main; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *QUICK, option, "x"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "pip install 'warpcipher[measure]'" in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_run_that_failed(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from array import array
 
 import pytest
 import warpcipher as wc
-from warpcipher_measure import bench
-from warpcipher_measure.bench import bounds, cases, memory, timing
-from warpcipher_measure.bench.runner import expected_seconds
+from warpcipher_measure import bench, bounds, cases, memory, timing
+from warpcipher_measure.runner import expected_seconds
 
 ENGINES = {entry.name: entry for entry in wc.engines()}
 ALGORITHMS = {entry.name: entry for entry in wc.algorithms()}

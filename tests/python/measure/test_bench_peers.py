@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
-from warpcipher_measure.bench import openssl, pyca
-from warpcipher_measure.bench.cases import Case
+from warpcipher_measure import openssl, pyca
+from warpcipher_measure.cases import Case
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")

@@ -16,18 +16,14 @@ import lab_stand_in
 import pytest
 import warpcipher as wc
 from lab_stand_in import Asked, Oracle
-from warpcipher_measure import _native, lab
-from warpcipher_measure.lab import history
-from warpcipher_measure.lab.papers import (
+from warpcipher_measure import _native, lab, timeline
+from warpcipher_measure.papers import (
     billava2022,
     harrison2008,
-    harrison2008_figures,
-    harrison2008_mixed,
     harrison2008_payloads,
     iwai2012,
     quirem2013,
     yang2007,
-    yang2007_block,
 )
 
 
@@ -138,12 +134,12 @@ CASES = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The reference engine is slow."""
-    for paper in (billava2022, harrison2008, iwai2012, quirem2013, yang2007_block):
+    for paper in (billava2022, harrison2008, iwai2012, quirem2013, yang2007):
         monkeypatch.setattr(paper, "CHECK_SIZES", (16, 1040))
     monkeypatch.setattr(harrison2008_payloads, "ENGINE", "cpu")
-    monkeypatch.setattr(harrison2008_figures, "MOST_MESSAGES", 64)
+    monkeypatch.setattr(harrison2008_payloads, "MOST_MESSAGES", 64)
     for name, value in (("SERIAL_COUNT", 32), ("LARGE_COUNT", 16), ("SMALL_COUNT", 16)):
-        monkeypatch.setattr(harrison2008_mixed, name, value)
+        monkeypatch.setattr(harrison2008_payloads, name, value)
     return monkeypatch
 
 
@@ -197,8 +193,8 @@ def test_the_grid_of_quirem_is_large_enough(
 
 def test_timeline(small: pytest.MonkeyPatch) -> None:
     lab_stand_in.put(small, {name: case.oracle for name, case in CASES.items()})
-    small.setattr(history, "ENGINE", "cpu")
-    small.setattr(history, "SIZE", 1 << 14)
+    small.setattr(timeline, "ENGINE", "cpu")
+    small.setattr(timeline, "SIZE", 1 << 14)
     for name, case in CASES.items():
         paper = lab.PAPERS[name]
         parameters = (
@@ -229,7 +225,7 @@ def test_the_operations_of_yang_are_those_of_the_circuits() -> None:
 
 
 def test_the_payloads_of_harrison_are_orders_of_the_same_messages() -> None:
-    orders = harrison2008_mixed.mixed_payloads(1)
+    orders = harrison2008_payloads.mixed_payloads(1)
     messages = [sorted((m.serial, m.blocks) for m in order) for order in orders]
     assert messages == [messages[0]] * 7
     assert [(m.serial, m.blocks) for m in orders[5]] != [(m.serial, m.blocks) for m in orders[6]]

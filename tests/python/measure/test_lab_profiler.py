@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from warpcipher_measure.lab import profiler
-from warpcipher_measure.lab.papers import quirem2013_profile
+from warpcipher_measure import profiler
+from warpcipher_measure.papers import quirem2013
 
 LAUNCH = profiler.Launch("quirem2013", "thread", 32, {"threads": 256}, 4112, 4096, 0)
 FORMS = {"warp-shared": ({"threads": 256}, 4112), "thread": ({"threads": 256}, 4112)}
@@ -66,11 +66,11 @@ def test_what_tells_nothing_says_why(
 
 def test_there_may_be_no_profiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert quirem2013_profile.counters(0, FORMS) == "ncu is not on PATH"
+    assert quirem2013.counters(0, FORMS) == "ncu is not on PATH"
 
 
 def test_the_properties_of_quirem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    profile = quirem2013_profile
+    profile = quirem2013
     values = {
         profile.INSTRUCTIONS: "1,000",
         profile.THREAD_INSTRUCTIONS: "24,000",

@@ -18,7 +18,7 @@ SMALL_CACHE = 1 << 20
 that a core has some hundred MiB, that is most of a test's time."""
 
 _PROGRAM = (
-    f"from warpcipher_measure.bench import machine; machine._cache_bytes = lambda: {SMALL_CACHE}; "
+    f"from warpcipher_measure import machine; machine._cache_bytes = lambda: {SMALL_CACHE}; "
     "from warpcipher.cli import main; main()"
 )
 run = partial(cli_support.run, command=(sys.executable, "-c", _PROGRAM))

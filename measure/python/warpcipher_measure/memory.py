@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import warpcipher as wc
 
-from .. import _native
+from . import _native
 
 CACHES_SPANNED = 4
 MOST_SLOTS = 1024

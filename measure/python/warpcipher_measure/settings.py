@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to measure: the settings of a run, their defaults, and how sizes are written."""
+"""What to measure: the settings of `bench` and of `lab`, their defaults, how sizes are written."""
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import warpcipher as wc
 from warpcipher.arguments import parse_size
@@ -74,12 +75,9 @@ class Settings:
                 raise ValueError(f"size is {size} bytes: expected 1 to 8GiB")
         if self.message is not None and self.message < 1:
             raise ValueError(f"message is {self.message} bytes: expected 1 or more")
-        if self.repetitions is not None and self.repetitions < 1:
-            raise ValueError(f"repetitions is {self.repetitions}: expected 1 or more")
+        _check_run(self.repetitions, self.device)
         if self.row_seconds is not None and not self.row_seconds > 0:
             raise ValueError(f"row-seconds is {self.row_seconds}: expected more than 0")
-        if self.device < 0:
-            raise ValueError(f"device is {self.device}: GPUs are numbered from 0")
 
     def effective(self) -> Effective:
         """What these settings come to here. ValueError: an unknown algorithm. EngineError: an
@@ -94,7 +92,7 @@ class Settings:
             residences=tuple(dict.fromkeys(self.residences)),
             engines=_usable(self.engines),
             message=self.message,
-            repetitions=self.repetitions or (3 if quick else 7),
+            repetitions=repetitions_of(self.repetitions, quick),
             row_seconds=self.row_seconds or (0.2 if quick else 1.5),
             least_seconds=0.0005 if quick else 0.005,
             device=self.device,
@@ -122,6 +120,37 @@ class Effective:
     device: int
     folder: str
     against: str | None
+
+
+@dataclass(frozen=True)
+class LabSettings:
+    """One run of a paper.
+
+    quick:       small sizes and few repetitions: to try the command, not to quote.
+    device:      the GPU's number.
+    repetitions: timed repetitions of each figure; None: 7, or 3 when quick.
+    values:      of the paper's parameters, by name.
+    """
+
+    quick: bool = False
+    device: int = 0
+    repetitions: int | None = None
+    values: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_run(self.repetitions, self.device)
+
+
+def _check_run(repetitions: int | None, device: int) -> None:
+    if repetitions is not None and repetitions < 1:
+        raise ValueError(f"repetitions is {repetitions}: expected 1 or more")
+    if device < 0:
+        raise ValueError(f"device is {device}: GPUs are numbered from 0")
+
+
+def repetitions_of(asked: int | None, quick: bool) -> int:
+    """Timed repetitions of a figure."""
+    return asked or (3 if quick else 7)
 
 
 def _check_names(what: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

@@ -9,15 +9,11 @@ from operator import xor
 
 import warpcipher as wc
 
-from ...bench.report import shown_time
-from ...bench.settings import shown_size
 from .. import published
-from ..paper import Paper, Parameter
+from ..report import shown_time
 from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
-from ..session import CHECKED, Session
-from ..transfers import RoundTrip
-from . import harrison2008_figures as figures
-from . import harrison2008_mixed
+from ..session import CHECKED, Paper, Parameter, RoundTrip, Session
+from ..settings import shown_size
 from . import harrison2008_payloads as payloads
 
 NAME = "harrison2008"
@@ -69,12 +65,12 @@ def payloads_cpu(session: Session) -> None:
 
 
 def _payloads(session: Session) -> None:
-    mixed = 16 * sum(message.blocks for message in harrison2008_mixed.mixed_payloads(7)[0])
+    mixed = 16 * sum(message.blocks for message in payloads.mixed_payloads(7)[0])
     runner = payloads.Runner(session, max(1 << session.values["payload"], mixed))
-    figures.judge45(session, figures.figures4and5(session, runner))
-    figures.overhead(session, runner)
-    figures.padding(session, runner)
-    harrison2008_mixed.figure7(session, runner)
+    payloads.judge45(session, payloads.figures4and5(session, runner))
+    payloads.overhead(session, runner)
+    payloads.padding(session, runner)
+    payloads.figure7(session, runner)
 
 
 # --- Table 1 --------------------------------------------------------------------------------------

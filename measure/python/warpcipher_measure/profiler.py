@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hardware counters of a paper's kernels, where NVIDIA's profiler `ncu` is installed and may read
-them. It runs profiled.py in a process of its own."""
+them. It runs this module in a process of its own: the jobs of its argument, once each."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import _native
+from .memory import DeviceMemory, fill
 
 SECONDS = 120  # that it may take
 
@@ -44,7 +49,7 @@ def profile(
     job = [
         sys.executable,
         "-m",
-        "warpcipher_measure.lab.profiled",
+        __name__,
         json.dumps([*map(asdict, launches)]),
     ]
     try:
@@ -71,3 +76,19 @@ def _values(lines: Iterable[str]) -> list[dict[str, float]]:
             continue
         found.setdefault(row["ID"], {})[row["Metric Name"]] = value
     return list(found.values())
+
+
+def main(launches: list[dict[str, Any]]) -> None:
+    for entry in launches:
+        device, in_size, out_size = (entry[name] for name in ("device", "in_size", "out_size"))
+        stream = _native.WorkStream(device)
+        source, target = (DeviceMemory(size, stream) for size in (in_size, out_size))
+        fill(source, stream)
+        key, parameters = os.urandom(entry["key_size"]), entry["parameters"]
+        job = _native.Job(entry["paper"], entry["variant"], key, b"", parameters, device)
+        job.run(source.pointer, in_size, target.pointer, out_size, stream.pointer)
+        stream.wait()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

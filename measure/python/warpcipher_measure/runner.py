@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run from beginning to end: the machine, its bounds, the rows, the peers."""
+"""Runs from beginning to end: of `bench` the machine, its bounds, the rows, the peers; of a
+paper the machine and what the paper measures."""
 
 from __future__ import annotations
 
@@ -10,18 +11,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import warpcipher as wc
 
-from .. import _native
-from . import bounds, cases, machine, measure, memory, openssl, pyca
-from .results import Bound, Machine, PeerRow, Report, Row, Skipped
-from .settings import Settings
+from . import _native, bounds, cases, machine, memory, openssl, pyca, rows
+from .papers import find_paper
+from .results import Bound, Machine, PaperReport, PeerRow, Report, Row, Skipped
+from .settings import LabSettings, Settings
 
 News: TypeAlias = "Machine | Bound | Row | PeerRow | Skipped"
 CALLS_OF_A_ROW = 5
 """A row runs its call at least so often: to warm up, to judge, and three times for the spread."""
+AnyReport = TypeVar("AnyReport", Report, PaperReport)
 
 
 def run(settings: Settings, observe: Callable[[News], object] = lambda _: None) -> Report:
@@ -50,7 +52,7 @@ class _Run:
             raise wc.EngineError(f"nothing of this can be measured here: {reasons}")
         self._report = Report(
             version=wc.__version__,
-            started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            started=now(),
             settings=self._settings,
             machine=found,
         )
@@ -76,12 +78,7 @@ class _Run:
                 self._run_memory(residence, groups)
         if self._openssl is not None:
             self._run_openssl(self._openssl)
-        gpu = self._report.machine.gpu
-        if gpu is not None:
-            after = replace(gpu, state_after=machine.gpu_state(gpu.bus_id))
-            self._report.machine = replace(self._report.machine, gpu=after)
-        self._report.seconds = time.perf_counter() - self._start
-        return self._report
+        return finish(self._report, self._start)
 
     def _measure_bounds(self) -> None:
         first = [group.cases[0] for group in self._groups]
@@ -103,10 +100,10 @@ class _Run:
         stream = self._stream
         arena = memory.Arena(largest, cache, self._maker(residence), stream)
         for group in groups:
-            measure.check(group.cases[-1], arena, stream)
+            rows.check(group.cases[-1], arena, stream)
             self._run_group(
                 group,
-                lambda case: measure.on_memory(
+                lambda case: rows.on_memory(
                     case, arena, stream, self._settings, self._report.machine, self._bounds
                 ),
             )
@@ -124,7 +121,7 @@ class _Run:
             for group in groups:
                 self._run_group(
                     group,
-                    lambda case: measure.on_files(
+                    lambda case: rows.on_files(
                         case,
                         self._stream,
                         self._settings,
@@ -197,3 +194,59 @@ def expected_seconds(known: list[tuple[int, float]], size: int) -> float:
     (size_before, seconds_before), (size_last, seconds_last) = known[-2:]
     per_byte = max(0.0, (seconds_last - seconds_before) / (size_last - size_before))
     return seconds_last + per_byte * (size - size_last)
+
+
+def run_paper(
+    name: str,
+    settings: LabSettings | None = None,
+    observe: Callable[[object], object] = lambda _: None,
+) -> PaperReport:
+    """Runs one paper, and tells `observe` the machine, each measurement and each omission.
+
+    ValueError: an unknown paper, or a wrong setting. EngineError: a variant gave a wrong result, or
+    nothing of the paper can run here; the text says what it needs.
+    """
+    start, started = time.perf_counter(), now()
+    settings = settings or LabSettings()
+    paper = find_paper(name)
+    paper.values(settings)  # refuses before anything is measured
+    found = machine.look(settings.device)
+    observe(found)
+    session = paper.session(settings, found, observe)
+    reasons = {entry: session.missing(entry) for entry in session.variants}
+    if all(reasons.values()):
+        raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons.popitem()[1]}")
+    paper.run(session)
+    report = PaperReport(
+        paper=paper.name,
+        title=paper.title,
+        citation=paper.citation,
+        version=wc.__version__,
+        started=started,
+        quick=session.quick,
+        repetitions=session.repetitions,
+        values=session.values,
+        machine=found,
+        measurements=session.measurements,
+        tables=session.tables,
+        plots=session.plots,
+        conclusions=session.conclusions,
+        notes=session.notes,
+        skipped=session.skipped,
+    )
+    return finish(report, start)
+
+
+def now() -> str:
+    """UTC, ISO 8601."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def finish(report: AnyReport, start: float) -> AnyReport:
+    """With the state that the run left the GPU in, and how long it took."""
+    gpu = report.machine.gpu
+    if gpu is not None:
+        after = replace(gpu, state_after=machine.gpu_state(gpu.bus_id))
+        report.machine = replace(report.machine, gpu=after)
+    report.seconds = time.perf_counter() - start
+    return report

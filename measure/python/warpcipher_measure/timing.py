@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from .. import _native
+from . import _native
 from .results import Spread
 
 LEAST_REPETITIONS = 3

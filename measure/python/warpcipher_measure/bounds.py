@@ -17,7 +17,7 @@ from pathlib import Path
 
 import warpcipher as wc
 
-from .. import _native
+from . import _native
 from .cases import works_on_gpu
 from .machine import cores
 from .memory import CACHES_SPANNED, DeviceMemory, HostMemory, Memory, fill

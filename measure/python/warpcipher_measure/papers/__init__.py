@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..paper import Paper
+from ..session import Paper
 from . import billava2022, harrison2008, iwai2012, quirem2013, yang2007
 
 PAPERS: dict[str, Paper] = {

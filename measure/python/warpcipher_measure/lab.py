@@ -12,14 +12,15 @@ measuring, never for secrets, and nothing else in the package uses them.
 
 from __future__ import annotations
 
-from .history import timeline
-from .paper import Paper, Parameter
 from .papers import PAPERS, find_paper
 from .report import markdown
-from .results import Conclusion, Measurement, Plot, Point, Report, Series, Skipped, Table
-from .runner import run
-from .session import Variant, variants
-from .settings import Settings
+from .results import Conclusion, Measurement, Plot, Point, Series, Table
+from .results import LeftOut as Skipped
+from .results import PaperReport as Report
+from .runner import run_paper as run
+from .session import Paper, Parameter, Variant, variants
+from .settings import LabSettings as Settings
+from .timeline import timeline
 
 __all__ = [
     "PAPERS",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper measures with: its variants as jobs, memory, checks against `reference`, time."""
+"""What a paper is, and what it measures with: its variants as jobs, memory, checks against
+`reference`, time."""
 
 from __future__ import annotations
 
@@ -11,12 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 
-from .. import _native
-from ..bench import timing
-from ..bench.memory import DeviceMemory, HostMemory, Memory, fill
-from ..bench.results import Machine, Spread
-from .results import Conclusion, Measurement, Plot, Point, Skipped, Table
-from .settings import Settings
+from . import _native, timing
+from .memory import DeviceMemory, HostMemory, Memory, fill
+from .results import Conclusion, LeftOut, Machine, Measurement, Plot, Point, Spread, Table
+from .settings import LabSettings, repetitions_of
 
 if TYPE_CHECKING:
     from warpcipher._types import AlgorithmName
@@ -62,14 +61,14 @@ class Session:
         self,
         paper: str,
         values: Mapping[str, int],
-        settings: Settings,
+        settings: LabSettings,
         machine: Machine,
         observe: Callable[[object], object] = lambda _: None,
     ) -> None:
         self.paper = paper
         self.quick = settings.quick
         self.values = dict(values)
-        self.repetitions = settings.repetitions or (3 if settings.quick else 7)
+        self.repetitions = repetitions_of(settings.repetitions, settings.quick)
         self.machine = machine
         self.device = settings.device
         self.variants = variants(paper)
@@ -78,7 +77,7 @@ class Session:
         self.plots: list[Plot] = []
         self.conclusions: list[Conclusion] = []
         self.notes: list[str] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[LeftOut] = []
         self._least_seconds = 0.0005 if settings.quick else 0.003
         self._most_seconds = 0.1 if settings.quick else 0.7
         self._observe = observe
@@ -103,7 +102,7 @@ class Session:
         return not reason
 
     def skip(self, what: str, reason: str) -> None:
-        entry = Skipped(what, reason)
+        entry = LeftOut(what, reason)
         if entry not in self.skipped:
             self.skipped.append(entry)
             self._observe(entry)
@@ -280,3 +279,108 @@ class Session:
             source="measured here",
             published=False,
         )
+
+
+class RoundTrip:
+    """Memory of `size` bytes on both sides, twice: for a text and for its result. Page-locked on
+    the host, as only that can be copied while a kernel runs.
+
+    `extra`: bytes of device memory after each.
+    """
+
+    def __init__(self, session: Session, size: int, *, extra: int = 0) -> None:
+        self._stream = session.need_stream()
+        self.size = size
+        self.host_source = HostMemory(size, pinned=True)
+        self.host_target = HostMemory(size, pinned=True)
+        self.source = DeviceMemory(size + extra, self._stream)
+        self.target = DeviceMemory(size + extra, self._stream)
+        fill(self.host_source, None)
+        fill(self.source, self._stream)
+
+    def to_device(self, size: int) -> None:
+        """Enqueues the copy of the text."""
+        self._stream.copy(self.source.pointer, self.host_source.pointer, size)
+
+    def to_host(self, size: int) -> None:
+        """Enqueues the copy of the result."""
+        self._stream.copy(self.host_target.pointer, self.target.pointer, size)
+
+    def one_after_another(self, job: _native.Job, size: int) -> None:
+        """Enqueues the copy of the text, the kernel, the copy of the result."""
+        self.to_device(size)
+        job.run(self.source.pointer, size, self.target.pointer, size, self._stream.pointer)
+        self.to_host(size)
+
+    def overlapped(
+        self, job: _native.Job, size: int, streams: list[_native.WorkStream], unit: int
+    ) -> None:
+        """The same in as many parts as there are streams, each on its own; waits for all. Parts
+        start at multiples of `unit` bytes, and must not depend on each other."""
+        part = -(-size // (len(streams) * unit)) * unit
+        for index, stream in enumerate(streams):
+            start = min(index * part, size)
+            length = min(part, size - start)
+            if length == 0:
+                continue
+            source, target = self.source.pointer + start, self.target.pointer + start
+            stream.copy(source, self.host_source.pointer + start, length)
+            job.run(source, length, target, length, stream.pointer)
+            stream.copy(self.host_target.pointer + start, target, length)
+        for stream in streams:
+            stream.wait()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Something of a paper that can be set. quick: the default of a quick run."""
+
+    name: str
+    default: int
+    quick: int
+    least: int
+    most: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper.
+
+    run:      measures with a session, and gives it tables, plots and conclusions.
+    timeline: measures the paper's AES-128 kernels for `warpcipher lab timeline`.
+    """
+
+    name: str
+    title: str
+    citation: str
+    parameters: tuple[Parameter, ...]
+    run: Callable[[Session], None]
+    timeline: Callable[[Session], list[Point]]
+
+    def session(
+        self,
+        settings: LabSettings,
+        machine: Machine,
+        observe: Callable[[object], object] = lambda _: None,
+    ) -> Session:
+        """A run of this paper. ValueError: a setting that it does not take."""
+        return Session(self.name, self.values(settings), settings, machine, observe)
+
+    def values(self, settings: LabSettings) -> dict[str, int]:
+        """Every parameter's value. ValueError: unknown, or outside of its limits."""
+        known = {entry.name: entry for entry in self.parameters}
+        for name, value in settings.values.items():
+            if name not in known:
+                raise ValueError(
+                    f"no parameter {name!r} of {self.name}: there are {', '.join(known) or 'none'}"
+                )
+            entry = known[name]
+            if not entry.least <= value <= entry.most:
+                raise ValueError(
+                    f"{name} is {value}: {self.name} takes {entry.least} to {entry.most}"
+                )
+        defaults = {
+            name: entry.quick if settings.quick else entry.default for name, entry in known.items()
+        }
+        return {**defaults, **settings.values}

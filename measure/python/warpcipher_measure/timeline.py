@@ -5,19 +5,19 @@ lab and of the product on the GPU at hand."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
-from ..bench import machine
-from . import published
+from . import machine, published
 from .papers import PAPERS
-from .results import Measurement, Plot, Point, Report, Series, Table, shown
-from .runner import finish, started_now
+from .results import Measurement, PaperReport, Plot, Point, Series, Table, shown
+from .runner import finish, now
 from .session import CHECKED, Session
-from .settings import Settings
+from .settings import LabSettings
 
 if TYPE_CHECKING:
     from warpcipher._types import AlgorithmName
@@ -30,16 +30,16 @@ SIZE, CHECK_SIZE = 1 << 32, 4112  # that of docs/performance.md
 
 
 def timeline(
-    settings: Settings | None = None, observe: Callable[[object], object] = lambda _: None
-) -> Report:
+    settings: LabSettings | None = None, observe: Callable[[object], object] = lambda _: None
+) -> PaperReport:
     """The papers' own figures, and on a GPU those of every AES-128 kernel here.
 
     ValueError: a wrong setting; there are no parameters. EngineError: a kernel gave a wrong result.
     """
-    settings = settings or Settings()
+    settings = settings or LabSettings()
     if settings.values:
         raise ValueError(f"no parameter {next(iter(settings.values))!r} of {NAME}: there are none")
-    start = started_now()
+    start, started = time.perf_counter(), now()
     found = machine.look(settings.device)
     observe(found)
     points = _published()
@@ -59,13 +59,13 @@ def timeline(
         product = next(iter(PAPERS.values())).session(settings, found, observe)
         points += _product(product)
         measurements += product.measurements
-    report = Report(
+    report = PaperReport(
         paper=NAME,
         title=TITLE,
         citation="Published values are hollow in the plot; the others were measured here. "
         "What papers give in Gbit/s is shown in GB/s: an eighth of the number.",
         version=wc.__version__,
-        started=start.text,
+        started=started,
         quick=settings.quick,
         repetitions=sessions[0].repetitions,
         values={},

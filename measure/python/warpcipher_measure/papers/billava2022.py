@@ -7,13 +7,11 @@ import os
 
 import warpcipher as wc
 
-from ...bench.report import shown_time
-from ...bench.results import Spread
-from ...bench.settings import shown_size
 from .. import published
-from ..paper import Paper, Parameter
-from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
-from ..session import Session
+from ..report import shown_time
+from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Spread, Table, shown
+from ..session import Paper, Parameter, Session
+from ..settings import shown_size
 
 NAME = "billava2022"
 CHECK_SIZES = (16, 4112, 65536)

@@ -12,8 +12,9 @@ from pathlib import Path
 import warpcipher as wc
 from warpcipher.arguments import parse_size
 
-from .. import _native
+from . import _native
 from .results import Cpu, Gpu, Machine
+from .settings import AUTO
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _ASSUMED_CACHE = 32 << 20
@@ -123,3 +124,16 @@ def _lines(path: str) -> list[str]:
         return Path(path).read_text().splitlines()
     except OSError:
         return []
+
+
+def device_of(machine: Machine, engine: str) -> tuple[str, str]:
+    """What an engine runs on, and by which driver or library."""
+    processor = f"{machine.cpu.model}, {machine.cpu.cores} cores"
+    if machine.gpu is None or engine not in ("cuda", AUTO):
+        return processor, machine.cpu.libcrypto
+    version = machine.gpu.state_before.get("driver_version")
+    cuda = f"CUDA {machine.gpu.driver_cuda}"
+    driver = cuda if version is None else f"{version} ({cuda})"
+    if engine == AUTO:
+        return f"{machine.gpu.name} and {processor}", f"{driver}, {machine.cpu.libcrypto}"
+    return machine.gpu.name, driver

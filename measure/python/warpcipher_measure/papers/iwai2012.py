@@ -8,13 +8,10 @@ from typing import Final
 
 import warpcipher as wc
 
-from ... import _native
-from ...bench.settings import shown_size
-from .. import published
-from ..paper import Paper, Parameter
+from .. import _native, published
 from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
-from ..session import CHECKED, Session
-from ..transfers import RoundTrip
+from ..session import CHECKED, Paper, Parameter, RoundTrip, Session
+from ..settings import shown_size
 
 NAME = "iwai2012"
 ALGORITHM: Final = "aes-128-ecb"

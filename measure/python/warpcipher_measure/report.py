@@ -1,14 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as text and as CSV. Each line of either says what its figure was measured on."""
+"""A report as text: a line for each thing that a run tells, CSV, and Markdown for a paper. Each
+says what its figures were measured on."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
 from .bounds import COPIED
-from .results import Bound, Machine, PeerRow, Report, Row, Skipped, Spread
-from .settings import AUTO, shown_size
+from .machine import device_of
+from .results import (
+    Bound,
+    Cell,
+    Conclusion,
+    LeftOut,
+    Machine,
+    Measurement,
+    PaperReport,
+    PeerRow,
+    Point,
+    Report,
+    Row,
+    Skipped,
+    Spread,
+    Table,
+)
+from .settings import shown_size
 
 CSV_COLUMNS = (
     "algorithm",
@@ -112,19 +130,6 @@ def _spread(name: str, spread: Spread, factor: float) -> dict[str, str]:
     }
 
 
-def device_of(machine: Machine, engine: str) -> tuple[str, str]:
-    """What an engine runs on, and by which driver or library."""
-    processor = f"{machine.cpu.model}, {machine.cpu.cores} cores"
-    if machine.gpu is None or engine not in ("cuda", AUTO):
-        return processor, machine.cpu.libcrypto
-    version = machine.gpu.state_before.get("driver_version")
-    cuda = f"CUDA {machine.gpu.driver_cuda}"
-    driver = cuda if version is None else f"{version} ({cuda})"
-    if engine == AUTO:
-        return f"{machine.gpu.name} and {processor}", f"{driver}, {machine.cpu.libcrypto}"
-    return machine.gpu.name, driver
-
-
 def line(news: object) -> str:
     """One line for people about something that a run tells."""
     if isinstance(news, Machine):
@@ -143,6 +148,12 @@ def line(news: object) -> str:
         size = "" if news.size is None else shown_size(news.size)
         parts = (news.algorithm, news.direction, size, news.residence, news.engine)
         return f"left out: {' '.join(part for part in parts if part)}: {news.reason}"
+    if isinstance(news, Measurement):
+        return _measurement_line(news)
+    if isinstance(news, Point):
+        return f"{news.year} {news.gigabytes:12.5g} GB/s  {news.label}, {news.device}"
+    if isinstance(news, LeftOut):
+        return f"left out: {news.what}: {news.reason}"
     raise TypeError(f"no line for {type(news).__name__}")
 
 
@@ -177,6 +188,15 @@ def _row_line(row: Row) -> str:
     )
 
 
+def _measurement_line(found: Measurement) -> str:
+    parameters = ", ".join(f"{name} {value}" for name, value in found.parameters.items())
+    in_bytes = found.unit == "bytes"
+    rate = f"{found.gigabytes:.4g} GB/s" if in_bytes else f"{found.rate.median:.4g} {found.unit}/s"
+    return f"{found.variant:12} {found.amount:>11} {found.unit}  {found.residence:9} " + (
+        f"{shown_time(found.seconds.median):>8}  {rate:>16}  {parameters}"
+    )
+
+
 def _shown_spread(spread: Spread) -> str:
     return f"{spread.median:8.4g} ({spread.least:.4g} to {spread.most:.4g})"
 
@@ -186,3 +206,89 @@ def shown_time(seconds: float) -> str:
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+# --- papers ---------------------------------------------------------------------------------------
+
+NOT_QUOTABLE = "A quick run: to try the command, not to quote."
+LEAKS = (
+    "The time of the variants below depends on keys and data: they are for measuring, "
+    "never for secrets."
+)
+
+
+def markdown(report: PaperReport) -> str:
+    """The whole report: what it was measured on, tables, conclusions, what was left out."""
+    parts = [
+        f"# {report.paper}: {report.title}",
+        report.citation,
+        *([NOT_QUOTABLE] if report.quick else []),
+        "## Measured on",
+        "\n".join(f"- {line}" for line in _facts(report)),
+    ]
+    for table in report.tables:
+        parts += [f"## {table.title}", f"Of the paper: {table.source}.", as_table(table)]
+    if report.conclusions:
+        rows = tuple((entry.paper, entry.here, _verdict(entry)) for entry in report.conclusions)
+        parts += [
+            "## Conclusions",
+            as_table(Table("", "", ("the paper says", "here", "holds"), rows)),
+        ]
+    parts += report.notes
+    leaking = dict.fromkeys(
+        entry.variant for entry in report.measurements if not entry.constant_time
+    )
+    if leaking:
+        parts += ["## Not constant time", LEAKS, "\n".join(f"- {name}" for name in leaking)]
+    if report.skipped:
+        parts += [
+            "## Left out",
+            "\n".join(f"- {entry.what}: {entry.reason}" for entry in report.skipped),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_table(table: Table) -> str:
+    """The rows of a table in Markdown."""
+    lines = [_row(table.header), _row(["---"] * len(table.header))]
+    lines += [_row([cell_text(cell) for cell in row]) for row in table.rows]
+    return "\n".join(lines)
+
+
+def cell_text(cell: Cell) -> str:
+    """A figure with four digits, or whole; seconds with their ends; "-" for what there is not."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, Spread):
+        median, least, most = map(shown_time, (cell.median, cell.least, cell.most))
+        return f"{median} ({least} to {most})"
+    if isinstance(cell, float):
+        return f"{cell:.0f}" if abs(cell) >= 1e4 else f"{cell:.4g}"
+    return str(cell)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _verdict(entry: Conclusion) -> str:
+    return "-" if entry.holds is None else "yes" if entry.holds else "no"
+
+
+def _facts(report: PaperReport) -> list[str]:
+    facts = line(report.machine).splitlines()
+    gpu = report.machine.gpu
+    if gpu is None:
+        facts.append(f"no GPU: {report.machine.without_gpu}")
+    elif gpu.state_after:
+        after = "; ".join(f"{name} {value}" for name, value in gpu.state_after.items())
+        facts.append(f"after the run: {after}")
+    values = ", ".join(f"{name} {value}" for name, value in report.values.items())
+    facts.append(
+        f"median (least to most) of up to {report.repetitions} repetitions; {values or 'no values'}"
+    )
+    checks = dict.fromkeys(entry.checked for entry in report.measurements)
+    if checks:
+        facts.append(f"each variant checked before it was timed, against {', '.join(checks)}")
+    facts.append(f"warpcipher {report.version}, {report.started}, {report.seconds:.3g} s in all")
+    return facts

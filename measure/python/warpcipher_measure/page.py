@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from . import plots
-from .axes import shown_figure
+from .plots import shown_figure
 from .report import line, shown_time
 from .results import Bound, PeerRow, Report, Row, Spread
 from .settings import shown_size

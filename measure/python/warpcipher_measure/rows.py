@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import warpcipher as wc
 from warpcipher import formats
 
-from .. import _native
-from . import bounds, timing
+from . import _native, bounds, timing
 from .cases import TAG_SIZE, Case, any_iv, is_whole, works_on_gpu
 from .machine import cpu_clock_mhz
 from .memory import Arena, Slots
