@@ -16,9 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "architecture.md"
-SOURCES = ("src", "bindings", "python/warpcipher")
-PACKAGE = "warpcipher"
-EXTENSIONS = {"_native", "_lab"}
+SOURCES = ("src", "bindings", "python/warpcipher", "measure")
+PACKAGES = {"warpcipher": "python", "warpcipher_measure": "measure/python"}
+EXTENSIONS = {"_native"}
 
 
 class Layers:
@@ -78,7 +78,8 @@ def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports(path: Path) -> Iterator[str]:
-    parts = list(path.relative_to(ROOT / "python").with_suffix("").parts)
+    roots = [ROOT / folder for folder in PACKAGES.values() if ROOT / folder in path.parents]
+    parts = list(path.relative_to(*roots or [path.parent]).with_suffix("").parts)
     package = parts[:-1]
     for node in _runtime_nodes(ast.parse(path.read_text())):
         names: list[list[str]] = []
@@ -96,9 +97,9 @@ def imports(path: Path) -> Iterator[str]:
 
 def find_module(name: list[str]) -> Path | None:
     """The file of a module, or of what a module holds; None for others' and for extensions."""
-    if name[0] != PACKAGE or any(part in EXTENSIONS for part in name):
+    if name[0] not in PACKAGES or any(part in EXTENSIONS for part in name):
         return None
-    base = ROOT / "python"
+    base = ROOT / PACKAGES[name[0]]
     for parts in (name, name[:-1]):
         for candidate in (
             base.joinpath(*parts).with_suffix(".py"),
