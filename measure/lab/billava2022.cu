@@ -97,20 +97,20 @@ void expand_openmp(const std::uint8_t* key, std::size_t key_len, std::uint8_t* r
 using Expansion = void (*)(const std::uint8_t* key, std::size_t key_len, std::uint8_t* round_keys);
 
 // out: the round keys.
+template <Expansion Expand>
 class KeyExpansion final : public Job {
  public:
-  KeyExpansion(Expansion expansion, const Setting& setting) : expansion_(expansion), key_(setting.key) {
+  explicit KeyExpansion(const Setting& setting) : key_(setting.key) {
     check_len("key", setting.key.size(), {16, 32});
     check_len("iv", setting.iv.size(), {0});
   }
 
   void run(const Data& data, Stream) override {
     check_len("out", data.out_len, {key_.size() == 16 ? std::size_t{176} : std::size_t{240}});
-    expansion_(key_.data(), key_.size(), data.out);
+    Expand(key_.data(), key_.size(), data.out);
   }
 
  private:
-  Expansion expansion_;
   SecretBytes key_;
 };
 
@@ -298,10 +298,10 @@ std::span<const Variant> billava2022() {
       {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false,
        WARPCIPHER_LAB_GPU(construct<Parallel>)},
       {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false,
-       [](const Setting& setting) { return std::make_unique<KeyExpansion>(expand_plain, setting); }},
+       construct<KeyExpansion<expand_plain>>},
 #ifdef _OPENMP
       {"key-openmp", "key expansion, each column an OpenMP section (section 3.2)", false, false,
-       [](const Setting& setting) { return std::make_unique<KeyExpansion>(expand_openmp, setting); }},
+       construct<KeyExpansion<expand_openmp>>},
 #else
       {"key-openmp",
        "key expansion, each column an OpenMP section (section 3.2)",

@@ -50,6 +50,10 @@ class DeviceMemory {
   }
 
   void* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
 
  private:
   const int device_;

@@ -251,7 +251,7 @@ class PayloadJob final : public KernelJob {
     cuda::check(cudaMemcpyAsync(memory_.data(), streams.data(), streams.size(), cudaMemcpyHostToDevice,
                                 static_cast<cudaStream_t>(stream)),
                 "copy a payload's streams");
-    const auto* const bytes = static_cast<const std::uint8_t*>(memory_.data());
+    const auto* const bytes = memory_.as<const std::uint8_t>();
     const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
                             reinterpret_cast<const std::uint32_t*>(bytes + payload_.schedules_at()),
                             reinterpret_cast<const std::uint32_t*>(bytes + payload_.index_at()),

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::lab {
 
@@ -76,8 +75,8 @@ struct Variant {
   std::string_view name;
   std::string_view description;
   bool needs_gpu;
-  bool constant_time;                                        // false: its time depends on keys or data
-  std::function<std::unique_ptr<Job>(const Setting&)> make;  // empty: not in this build, for the reason in `absent`
+  bool constant_time;                            // false: its time depends on keys or data
+  std::unique_ptr<Job> (*make)(const Setting&);  // nullptr: not in this build, for the reason in `absent`
   std::string_view absent = "this build has no CUDA";
 };
 

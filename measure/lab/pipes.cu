@@ -101,22 +101,6 @@ __global__ void __launch_bounds__(threads) measure_kernel(Elapsed* elapsed, std:
 
 __global__ void nothing_kernel() {}
 
-class DeviceMemory {
- public:
-  explicit DeviceMemory(std::size_t size) { check(cudaMalloc(&data_, size), "allocate memory for a measurement"); }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  ~DeviceMemory() { cudaFree(data_); }
-
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  void* data_ = nullptr;
-};
-
 template <class Value>
 Value median(std::vector<Value> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -133,8 +117,8 @@ PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream) {
   check(cudaGetDeviceProperties(&properties, device), "look at the device");
   const auto blocks = static_cast<std::uint32_t>(properties.multiProcessorCount);
   const std::uint32_t loops = std::max<std::uint32_t>(1, (operations + loop_operations - 1) / loop_operations);
-  const DeviceMemory elapsed(blocks * sizeof(Elapsed));
-  const DeviceMemory sink(std::size_t{blocks} * threads * sizeof(std::uint32_t));
+  const DeviceMemory elapsed(device, blocks * sizeof(Elapsed));
+  const DeviceMemory sink(device, std::size_t{blocks} * threads * sizeof(std::uint32_t));
   // All of the shared memory: so no two blocks share a multiprocessor.
   cuda::launch(
       pipe == Pipe::logic ? &measure_kernel<LogicOperations> : &measure_kernel<SharedLoads>,

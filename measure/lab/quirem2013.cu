@@ -219,8 +219,7 @@ std::span<const Variant> quirem2013() {
        WARPCIPHER_LAB_GPU(make<decrypt_shuffle, 4, 0>)},
       {"thread", "one thread a block (the paper's standard form)", true, false,
        WARPCIPHER_LAB_GPU(make<decrypt_thread, 16, 0>)},
-      {"cpu", "T-boxes on one CPU thread", false, false,
-       [](const Setting& setting) { return std::make_unique<OneThread>(setting); }},
+      {"cpu", "T-boxes on one CPU thread", false, false, construct<OneThread>},
   };
   return list;
 }

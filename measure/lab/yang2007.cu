@@ -240,7 +240,7 @@ class SearchInAdvance final : public KernelJob {
         schedules_(device_, sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads_of_job_, true) {
     const DeviceScope scope(device_);
     cuda::launch(expand_aes, {threads_of_job_ / block_threads, block_threads, shared_len}, nullptr,
-                 static_cast<Word*>(schedules_.data()), threads_of_job_, *task_.range);
+                 schedules_.as<Word>(), threads_of_job_, *task_.range);
     cuda::check(cudaDeviceSynchronize(), "make key schedules");
   }
 
@@ -248,7 +248,7 @@ class SearchInAdvance final : public KernelJob {
     task_.threads(data, block_threads);
     check_len("out", data.out_len, {sizeof(Match) * threads_of_job_});
     launch(search_aes_in_advance, threads_of_job_, stream, reinterpret_cast<Match*>(data.out), task_.iterations,
-           *task_.known, static_cast<const Word*>(schedules_.data()));
+           *task_.known, schedules_.as<const Word>());
   }
 
  private:

@@ -190,8 +190,6 @@ class XorTables : public DeviceMemory {
  public:
   explicit XorTables(int device) : DeviceMemory(device, make().data(), tables_len) {}
 
-  const std::uint8_t* bytes() const { return static_cast<const std::uint8_t*>(data()); }
-
  private:
   static std::vector<std::uint8_t> make() {
     std::vector<std::uint8_t> tables(tables_len);
@@ -227,7 +225,7 @@ class FloatJob final : public KernelJob {
     check_blocks(data);
     const std::size_t count = data.in_len / 16;
     launch(decrypt_float<How>, count, stream, reinterpret_cast<const uint4*>(data.in),
-           reinterpret_cast<uint4*>(data.out), count, *keys_, tables_.bytes());
+           reinterpret_cast<uint4*>(data.out), count, *keys_, tables_.as<const std::uint8_t>());
   }
 
  private:
@@ -246,7 +244,7 @@ class XorsJob final : public KernelJob {
 
   void run(const Data& data, Stream stream) override {
     launch(add_bytes<How>, whole_blocks_of_words(data, block_threads), stream,
-           reinterpret_cast<std::uint32_t*>(data.out), xors_, tables_.bytes());
+           reinterpret_cast<std::uint32_t*>(data.out), xors_, tables_.as<const std::uint8_t>());
   }
 
  private:
