@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ import warpcipher as wc
 
 from . import _native, timing
 from .memory import DeviceMemory, HostMemory, Memory, fill
-from .results import Conclusion, LeftOut, Machine, Measurement, Plot, Point, Spread, Table
+from .results import Cell, Conclusion, LeftOut, Machine, Measurement, Plot, Point, Spread, Table
 from .settings import LabSettings, repetitions_of
 
 if TYPE_CHECKING:
@@ -106,6 +106,28 @@ class Session:
         if entry not in self.skipped:
             self.skipped.append(entry)
             self._observe(entry)
+
+    # --- the report -------------------------------------------------------------------------------
+
+    def table(
+        self, title: str, source: str, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]
+    ) -> None:
+        self.tables.append(Table(title, source, header, tuple(rows)))
+
+    def plot(self, *what: Any, **how: Any) -> None:
+        self.plots.append(Plot(*what, **how))
+
+    def conclude(self, said: str, here: str, holds: bool | None) -> None:
+        self.conclusions.append(Conclusion(said, here, holds))
+
+    def judge(self, claims: Iterable[str], verdicts: Iterable[tuple[str, bool]]) -> None:
+        """A conclusion for each claim: what is found here, and whether it holds."""
+        for said, (here, holds) in zip(claims, verdicts, strict=True):
+            self.conclude(said, here, holds)
+
+    def not_measured(self, claims: Iterable[str]) -> None:
+        for said in claims:
+            self.conclude(said, "not measured: no GPU", None)
 
     # --- jobs and memory --------------------------------------------------------------------------
 

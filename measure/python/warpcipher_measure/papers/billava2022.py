@@ -9,7 +9,7 @@ import warpcipher as wc
 
 from .. import published
 from ..report import shown_time
-from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Spread, Table, shown
+from ..results import Cell, Conclusion, Measurement, Point, Series, Spread, shown
 from ..session import Paper, Parameter, Session
 from ..settings import shown_size
 
@@ -110,13 +110,11 @@ def _modes(session: Session, size: int) -> None:
             "kernel", algorithm, size, CHECK_SIZES, buffers, threads=threads
         )
         rows.append((algorithm, found.gigabytes))
-    session.tables.append(
-        Table(
-            f"Modes and key sizes, {shown_size(size)}, {threads} threads a block",
-            "sections 4 and 6: the paper has no figures of CTR, and left AES-256 as future work",
-            ("algorithm", "GB/s"),
-            tuple(rows),
-        )
+    session.table(
+        f"Modes and key sizes, {shown_size(size)}, {threads} threads a block",
+        "sections 4 and 6: the paper has no figures of CTR, and left AES-256 as future work",
+        ("algorithm", "GB/s"),
+        tuple(rows),
     )
 
 
@@ -129,20 +127,16 @@ def _threads(session: Session, size: int) -> None:
         for threads in THREADS
     }
     best = max(rates, key=lambda threads: rates[threads])
-    session.tables.append(
-        Table(
-            f"Threads a block, AES-128 ECB, {shown_size(size)}",
-            "section 3.3: 512 fixed",
-            ("threads a block", "GB/s"),
-            tuple(rates.items()),
-        )
+    session.table(
+        f"Threads a block, AES-128 ECB, {shown_size(size)}",
+        "section 3.3: 512 fixed",
+        ("threads a block", "GB/s"),
+        tuple(rates.items()),
     )
-    session.conclusions.append(
-        Conclusion(
-            f"{published.load(NAME)['best_threads']['value']} threads a block are the fastest",
-            f"{best} are: {shown(rates[best])} GB/s against {shown(rates[512])}",
-            best == 512,
-        )
+    session.conclude(
+        f"{published.load(NAME)['best_threads']['value']} threads a block are the fastest",
+        f"{best} are: {shown(rates[best])} GB/s against {shown(rates[512])}",
+        best == 512,
     )
 
 
@@ -173,64 +167,56 @@ def _times(
                 cpu[size] / whole.seconds.median if whole else None,
             )
         )
-    session.tables.append(
-        Table(
-            "Time, and speed-up over the naive code, AES-128 ECB",
-            f"section 4, both plots; (scaled): in proportion to {shown_size(last)}",
-            ("text", "naive", "kernel", "with transfers", "speed-up", "with transfers"),
-            tuple(rows),
-        )
+    session.table(
+        "Time, and speed-up over the naive code, AES-128 ECB",
+        f"section 4, both plots; (scaled): in proportion to {shown_size(last)}",
+        ("text", "naive", "kernel", "with transfers", "speed-up", "with transfers"),
+        tuple(rows),
     )
     lines = [("naive", {size: entry.seconds.median for size, entry in naive.items()})]
     if kernel:
         lines.append(("kernel", {size: kernel[size].seconds.median for size in sizes}))
         lines.append(("with transfers", {size: total[size].seconds.median for size in sizes}))
-    session.plots.append(
-        Plot(
-            "time",
-            "AES-128 ECB: time over size",
-            "bytes",
-            "seconds",
-            tuple(Series(label, tuple(line), tuple(line.values())) for label, line in lines),
-            log_x=True,
-            log_y=True,
-        )
+    session.plot(
+        "time",
+        "AES-128 ECB: time over size",
+        "bytes",
+        "seconds",
+        tuple(Series(label, tuple(line), tuple(line.values())) for label, line in lines),
+        log_x=True,
+        log_y=True,
     )
     claim = published.load(NAME)["largest_speed_up"]["value"]
     said = f"the kernel is up to {claim:g} times as fast as the naive code"
     if not kernel:
-        session.conclusions.append(Conclusion(said, "not measured: no GPU", None))
+        session.conclude(said, "not measured: no GPU", None)
         return
     ups = {
         "kernel": {size: cpu[size] / kernel[size].seconds.median for size in sizes},
         "with transfers": {size: cpu[size] / total[size].seconds.median for size in sizes},
     }
-    session.plots.append(
-        Plot(
-            "speed-up",
-            "AES-128 ECB: speed-up over the naive code",
-            "bytes",
-            "times as fast",
-            (
-                *(Series(label, tuple(line), tuple(line.values())) for label, line in ups.items()),
-                Series(
-                    "published, largest",
-                    (float(sizes[0]), float(sizes[-1])),
-                    (claim, claim),
-                    published=True,
-                ),
+    session.plot(
+        "speed-up",
+        "AES-128 ECB: speed-up over the naive code",
+        "bytes",
+        "times as fast",
+        (
+            *(Series(label, tuple(line), tuple(line.values())) for label, line in ups.items()),
+            Series(
+                "published, largest",
+                (float(sizes[0]), float(sizes[-1])),
+                (claim, claim),
+                published=True,
             ),
-            log_x=True,
-            log_y=True,
-        )
+        ),
+        log_x=True,
+        log_y=True,
     )
     best = {label: max(line.values()) for label, line in ups.items()}
-    session.conclusions.append(
-        Conclusion(
-            said,
-            f"up to {shown(best['kernel'])} times, {shown(best['with transfers'])} with transfers",
-            best["kernel"] >= claim,
-        )
+    session.conclude(
+        said,
+        f"up to {shown(best['kernel'])} times, {shown(best['with transfers'])} with transfers",
+        best["kernel"] >= claim,
     )
 
 
@@ -246,24 +232,22 @@ def _key_expansion(session: Session) -> None:
         session.add(variant, 176, seconds, checked, residence="host", algorithm="aes-128")
         times[variant] = seconds
     values = published.load(NAME)
-    session.tables.append(
-        Table(
-            "Key expansion of AES-128",
-            values["key_plain_seconds"]["source"],
-            ("form", "published", "measured"),
-            tuple(
-                (
-                    variant,
-                    shown_time(values[f"{variant.replace('-', '_')}_seconds"]["value"]),
-                    times[variant],
-                )
-                for variant in times
-            ),
-        )
+    session.table(
+        "Key expansion of AES-128",
+        values["key_plain_seconds"]["source"],
+        ("form", "published", "measured"),
+        tuple(
+            (
+                variant,
+                shown_time(values[f"{variant.replace('-', '_')}_seconds"]["value"]),
+                times[variant],
+            )
+            for variant in times
+        ),
     )
     said = "key expansion is slower with OpenMP than without"
     if len(times) < 2:
-        session.conclusions.append(Conclusion(said, "not measured: no OpenMP", None))
+        session.conclude(said, "not measured: no OpenMP", None)
         return
     ratio = times["key-openmp"].median / times["key-plain"].median
     session.conclusions.append(

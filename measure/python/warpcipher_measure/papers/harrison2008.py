@@ -11,7 +11,7 @@ import warpcipher as wc
 
 from .. import published
 from ..report import shown_time
-from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
+from ..results import Conclusion, Measurement, Point, Series, shown
 from ..session import CHECKED, Paper, Parameter, RoundTrip, Session
 from ..settings import shown_size
 from . import harrison2008_payloads as payloads
@@ -32,7 +32,7 @@ def run(session: Session) -> None:
     if not session.can_run(BEST) or session.machine.gpu is None:
         for name in session.variants:
             session.can_run(name)
-        session.conclusions += [Conclusion(said, "not measured: no GPU", None) for said in CLAIMS]
+        session.not_measured(CLAIMS)
         return
     _reads(session, session.machine.gpu.multiprocessors)
     _ctr(session, cpu)
@@ -54,13 +54,11 @@ def payloads_cpu(session: Session) -> None:
         seconds = payloads.serialisation(session, messages, keys, keys=keys)
         size = payloads.streams_size(len(messages), keys)
         rows.append((len(messages), keys, size, seconds))
-    session.tables.append(
-        Table(
-            "Serialisation on one CPU thread",
-            "section 6.1; the paper has no figures of it",
-            ("messages", "keys", "bytes of streams", "time"),
-            tuple(rows),
-        )
+    session.table(
+        "Serialisation on one CPU thread",
+        "section 6.1; the paper has no figures of it",
+        ("messages", "keys", "bytes of streams", "time"),
+        tuple(rows),
     )
 
 
@@ -94,30 +92,28 @@ def _reads(session: Session, multiprocessors: int) -> None:
             name, reads * threads, seconds, "the CPU's reads", residence="device", unit="reads"
         )
         found[name] = seconds.median * known["reads"] / (reads * threads)
-    session.tables.append(
-        Table(
-            "5 billion reads of 32 bits from on-chip memory",
-            f"{known['source']}. Measured over {reads * threads:.4g} reads of 4 KiB by {threads} "
-            "threads",
+    session.table(
+        "5 billion reads of 32 bits from on-chip memory",
+        f"{known['source']}. Measured over {reads * threads:.4g} reads of 4 KiB by {threads} "
+        "threads",
+        (
+            "memory",
+            "coherent, published",
+            "coherent, here",
+            "random, published",
+            "random, here",
+        ),
+        tuple(
             (
-                "memory",
-                "coherent, published",
-                "coherent, here",
-                "random, published",
-                "random, here",
-            ),
-            tuple(
-                (
-                    place,
-                    *(
-                        shown_time(times[f"read-{place}-{pattern}"])
-                        for pattern in ("coherent", "random")
-                        for times in (known, found)
-                    ),
-                )
-                for place in ("shared", "constant", "texture")
-            ),
-        )
+                place,
+                *(
+                    shown_time(times[f"read-{place}-{pattern}"])
+                    for pattern in ("coherent", "random")
+                    for times in (known, found)
+                ),
+            )
+            for place in ("shared", "constant", "texture")
+        ),
     )
     coherent = {name: time for name, time in found.items() if name.endswith("coherent")}
     chance = {name: time for name, time in found.items() if name.endswith("random")}
@@ -175,13 +171,11 @@ def _ctr(session: Session, cpu: float) -> None:
             name, ALGORITHM, size, CHECK_SIZES, (trip.source, trip.target)
         ).gigabytes
         total[name] = _with_transfers(session, trip, name, size).gigabytes
-    session.tables.append(
-        Table(
-            f"AES-128 CTR, GB/s, {shown_size(size)}",
-            known["source"],
-            ("tables", "published", "here, with transfers", "here, kernel alone"),
-            tuple((name, known[name], total[name], alone[name]) for name in names),
-        )
+    session.table(
+        f"AES-128 CTR, GB/s, {shown_size(size)}",
+        known["source"],
+        ("tables", "published", "here, with transfers", "here, kernel alone"),
+        tuple((name, known[name], total[name], alone[name]) for name in names),
     )
     _figure1(session, trip, cpu)
     rotation = alone[BEST] / alone["ctr-single-shared"]
@@ -225,35 +219,33 @@ def _figure1(session: Session, trip: RoundTrip, cpu: float) -> None:
     known = published.load(NAME)["figure1_gb_per_s"]
     cpu_then = published.load(NAME)["cpu_gb_per_s"]["value"]
     ends = (float(sizes[0]), float(sizes[-1]))
-    session.plots.append(
-        Plot(
-            "figure1",
-            "AES-128 CTR over size (Figure 1)",
-            "bytes",
-            "GB/s",
-            (
-                Series("kernel alone", tuple(sizes), tuple(alone)),
-                Series("with transfers", tuple(sizes), tuple(total)),
-                Series("one CPU thread", ends, (cpu, cpu)),
-                *(
-                    Series(
-                        f"published maximum, {label.replace('_', ' ')}",
-                        ends,
-                        (known[label], known[label]),
-                        published=True,
-                    )
-                    for label in ("without_transfers", "with_transfers")
-                ),
+    session.plot(
+        "figure1",
+        "AES-128 CTR over size (Figure 1)",
+        "bytes",
+        "GB/s",
+        (
+            Series("kernel alone", tuple(sizes), tuple(alone)),
+            Series("with transfers", tuple(sizes), tuple(total)),
+            Series("one CPU thread", ends, (cpu, cpu)),
+            *(
                 Series(
-                    "published, one CPU thread",
+                    f"published maximum, {label.replace('_', ' ')}",
                     ends,
-                    (cpu_then, cpu_then),
+                    (known[label], known[label]),
                     published=True,
-                ),
+                )
+                for label in ("without_transfers", "with_transfers")
             ),
-            log_x=True,
-            log_y=True,
-        )
+            Series(
+                "published, one CPU thread",
+                ends,
+                (cpu_then, cpu_then),
+                published=True,
+            ),
+        ),
+        log_x=True,
+        log_y=True,
     )
 
 
@@ -290,39 +282,33 @@ def _strided(session: Session) -> None:
                 threads=threads,
             )
             lines[blocks][threads] = size / seconds.median / 1e9
-    session.plots.append(
-        Plot(
-            "figure6",
-            "Sequential reads, each thread from where the one before ends (Figure 6)",
-            "threads",
-            "GB/s",
-            tuple(
-                Series(
-                    f"{blocks} block{'s' * (blocks > 1)} a thread",
-                    tuple(line),
-                    tuple(line.values()),
-                )
-                for blocks, line in lines.items()
-            ),
-            log_x=True,
-            log_y=True,
-        )
+    session.plot(
+        "figure6",
+        "Sequential reads, each thread from where the one before ends (Figure 6)",
+        "threads",
+        "GB/s",
+        tuple(
+            Series(
+                f"{blocks} block{'s' * (blocks > 1)} a thread",
+                tuple(line),
+                tuple(line.values()),
+            )
+            for blocks, line in lines.items()
+        ),
+        log_x=True,
+        log_y=True,
     )
     best = {blocks: max(line.values(), default=0.0) for blocks, line in lines.items()}
-    session.tables.append(
-        Table(
-            "Strided sequential reads, GB/s at the best number of threads",
-            "Figure 6",
-            ("blocks a thread", "GB/s"),
-            tuple(best.items()),
-        )
+    session.table(
+        "Strided sequential reads, GB/s at the best number of threads",
+        "Figure 6",
+        ("blocks a thread", "GB/s"),
+        tuple(best.items()),
     )
-    session.conclusions.append(
-        Conclusion(
-            CLAIMS[5],
-            ", ".join(f"{blocks}: {shown(rate)} GB/s" for blocks, rate in best.items()),
-            max(best[128], best[512]) < best[1] / 2,
-        )
+    session.conclude(
+        CLAIMS[5],
+        ", ".join(f"{blocks}: {shown(rate)} GB/s" for blocks, rate in best.items()),
+        max(best[128], best[512]) < best[1] / 2,
     )
 
 

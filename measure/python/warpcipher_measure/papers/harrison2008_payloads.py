@@ -19,7 +19,7 @@ import warpcipher as wc
 
 from .. import published
 from ..report import shown_time
-from ..results import Cell, Conclusion, Plot, Series, Spread, Table, shown
+from ..results import Cell, Conclusion, Series, Spread, shown
 from ..session import CHECKED, Session
 from ..settings import shown_size
 
@@ -281,28 +281,24 @@ def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]
             series.append(
                 Series("published maximum, with transfers", ends, (known, known), published=True)
             )
-        session.plots.append(
-            Plot(
-                figure,
-                f"Messages of a {'serial' if serial else 'parallel'} mode (Figure {figure[-1]})",
-                "messages",
-                "GB/s",
-                tuple(series),
-                log_x=True,
-                log_y=True,
-            )
+        session.plot(
+            figure,
+            f"Messages of a {'serial' if serial else 'parallel'} mode (Figure {figure[-1]})",
+            "messages",
+            "GB/s",
+            tuple(series),
+            log_x=True,
+            log_y=True,
         )
-        session.tables.append(
-            Table(
-                f"{'Serial' if serial else 'Parallel'} messages, GB/s in device memory",
-                f"Figure {figure[-1]}: the least and the largest payload; serialisation or "
-                "planning included",
-                ("messages of", "fewest messages", "GB/s", "most messages", "GB/s"),
-                tuple(
-                    (label, min(line), line[min(line)], max(line), line[max(line)])
-                    for label, line in lines.items()
-                ),
-            )
+        session.table(
+            f"{'Serial' if serial else 'Parallel'} messages, GB/s in device memory",
+            f"Figure {figure[-1]}: the least and the largest payload; serialisation or "
+            "planning included",
+            ("messages of", "fewest messages", "GB/s", "most messages", "GB/s"),
+            tuple(
+                (label, min(line), line[min(line)], max(line), line[max(line)])
+                for label, line in lines.items()
+            ),
         )
         kept |= {f"{figure} {label}": line for label, line in lines.items()}
     return kept
@@ -364,22 +360,20 @@ def overhead(session: Session, runner: Runner) -> None:
                 f"{streams.median / striped.median:.0%}",
             )
         )
-    session.tables.append(
-        Table(
-            f"What the generic model costs against {HARD_CODED}, {shown_size(size)}",
-            f"section 7.1. Device memory; {HARD_CODED} takes {shown_time(base.median)}. Negative: "
-            "the product is faster than the paper's hard-coded kernel",
-            (
-                "blocks a message",
-                "messages",
-                "published",
-                "striped, here",
-                "direct, here",
-                "product, here",
-                "serialisation's share of striped",
-            ),
-            tuple(rows),
-        )
+    session.table(
+        f"What the generic model costs against {HARD_CODED}, {shown_size(size)}",
+        f"section 7.1. Device memory; {HARD_CODED} takes {shown_time(base.median)}. Negative: "
+        "the product is faster than the paper's hard-coded kernel",
+        (
+            "blocks a message",
+            "messages",
+            "published",
+            "striped, here",
+            "direct, here",
+            "product, here",
+            "serialisation's share of striped",
+        ),
+        tuple(rows),
     )
     session.conclusions += [
         Conclusion(
@@ -415,21 +409,17 @@ def padding(session: Session, runner: Runner) -> None:
                     *(f"{cost:.1%}" for cost in costs[-2:]),
                 )
             )
-    session.tables.append(
-        Table(
-            "What padding by the GPU costs",
-            "section 6.3, which has no figures. Times over messages as long with their padding as "
-            "others without",
-            ("messages of", "messages", "GB/s without", "5 bytes", "a whole block"),
-            tuple(rows),
-        )
+    session.table(
+        "What padding by the GPU costs",
+        "section 6.3, which has no figures. Times over messages as long with their padding as "
+        "others without",
+        ("messages of", "messages", "GB/s without", "5 bytes", "a whole block"),
+        tuple(rows),
     )
-    session.conclusions.append(
-        Conclusion(
-            "padding costs very little: threads diverge for one block of the cipher",
-            f"{min(costs):.1%} to {max(costs):.1%}",
-            max(costs) < 0.05,
-        )
+    session.conclude(
+        "padding costs very little: threads diverge for one block of the cipher",
+        f"{min(costs):.1%} to {max(costs):.1%}",
+        max(costs) < 0.05,
     )
 
 
@@ -483,15 +473,13 @@ def figure7(session: Session, runner: Runner) -> None:
     names = tuple(f"payload {i + 1}" for i in range(len(orders)))
     paper = [size / runner.paper(order, 1).median / 1e9 for order in orders]
     product = [size / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
-    session.plots.append(
-        Plot(
-            "figure7",
-            "The same messages of both modes in seven orders (Figure 7)",
-            "order",
-            "GB/s",
-            (Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))),
-            kind="bars",
-        )
+    session.plot(
+        "figure7",
+        "The same messages of both modes in seven orders (Figure 7)",
+        "order",
+        "GB/s",
+        (Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))),
+        kind="bars",
     )
     meaning = (
         "one serial message a group of 32 threads, 16 groups apart",
@@ -502,21 +490,17 @@ def figure7(session: Session, runner: Runner) -> None:
         "serial messages first, in groups of 32",
         "the same, in order of their size",
     )
-    session.tables.append(
-        Table(
-            "Seven orders of the same messages, GB/s",
-            "Figure 7 and section 7.3",
-            ("order", "what it is", STRIPED, PRODUCT),
-            tuple(zip(names, meaning, paper, product, strict=True)),
-        )
+    session.table(
+        "Seven orders of the same messages, GB/s",
+        "Figure 7 and section 7.3",
+        ("order", "what it is", STRIPED, PRODUCT),
+        tuple(zip(names, meaning, paper, product, strict=True)),
     )
-    session.conclusions.append(
-        Conclusion(
-            "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "
-            "is the best order, and 3 beats 1 and 2",
-            ", ".join(f"{i + 1}: {shown(rate)}" for i, rate in enumerate(paper))
-            + f" GB/s; the product, which sorts by itself, {shown(min(product))} to "
-            f"{shown(max(product))}",
-            paper[6] == max(paper) and paper[2] > max(paper[0], paper[1]),
-        )
+    session.conclude(
+        "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "
+        "is the best order, and 3 beats 1 and 2",
+        ", ".join(f"{i + 1}: {shown(rate)}" for i, rate in enumerate(paper))
+        + f" GB/s; the product, which sorts by itself, {shown(min(product))} to "
+        f"{shown(max(product))}",
+        paper[6] == max(paper) and paper[2] > max(paper[0], paper[1]),
     )

@@ -9,7 +9,7 @@ from typing import Final
 import warpcipher as wc
 
 from .. import _native, published
-from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
+from ..results import Measurement, Point, Series, shown
 from ..session import CHECKED, Paper, Parameter, RoundTrip, Session
 from ..settings import shown_size
 
@@ -27,9 +27,7 @@ def run(session: Session) -> None:
     gpu = session.machine.gpu
     kernels = [name for name in session.variants if name != CPU and session.can_run(name)]
     if not kernels or gpu is None:
-        session.conclusions += [
-            Conclusion(said, "not measured: no GPU", None) for said in (*_CLAIMS, _TRANSFER_CLAIM)
-        ]
+        session.not_measured((*_CLAIMS, _TRANSFER_CLAIM))
         return
     setting = published.load(NAME)["setting"]
     scaled = setting["blocks"] // setting["multiprocessors"] * gpu.multiprocessors
@@ -68,13 +66,11 @@ def _one_thread(session: Session) -> float:
     buffers = session.memory(CPU, size), session.memory(CPU, size)
     found = session.measure_cipher(CPU, ALGORITHM, size, CHECK_SIZES, buffers)
     one = published.load(NAME)["one_thread"]
-    session.tables.append(
-        Table(
-            f"One CPU thread, GB/s, {shown_size(size)}",
-            one["source"],
-            ("form", "published", "here"),
-            (("T-boxes, C", one["gb_per_s"], found.gigabytes),),
-        )
+    session.table(
+        f"One CPU thread, GB/s, {shown_size(size)}",
+        one["source"],
+        ("form", "published", "here"),
+        (("T-boxes, C", one["gb_per_s"], found.gigabytes),),
     )
     return found.gigabytes
 
@@ -92,26 +88,24 @@ def _tables(session: Session, size: int, rates: dict[str, dict[str, float]]) -> 
             [name for name in names if name not in values["table5"]["gb_per_s"]],
         ),
     ):
-        session.tables.append(
-            Table(
-                f"GB/s, {title}, {shown_size(size)}, {threads} threads a block",
-                source,
+        session.table(
+            f"GB/s, {title}, {shown_size(size)}, {threads} threads a block",
+            source,
+            (
+                "bytes-T-box-keys-text",
+                "column",
+                "published",
+                *(f"here, {grid}" for grid in rates),
+            ),
+            tuple(
                 (
-                    "bytes-T-box-keys-text",
-                    "column",
-                    "published",
-                    *(f"here, {grid}" for grid in rates),
-                ),
-                tuple(
-                    (
-                        name,
-                        session.variants[name].description,
-                        known.get(name),
-                        *(row[name] for row in rates.values()),
-                    )
-                    for name in chosen
-                ),
-            )
+                    name,
+                    session.variants[name].description,
+                    known.get(name),
+                    *(row[name] for row in rates.values()),
+                )
+                for name in chosen
+            ),
         )
 
 
@@ -127,27 +121,25 @@ def _figure9(session: Session, rates: dict[str, dict[str, float]]) -> None:
     values = published.load(NAME)
     known = {**values["table5"]["gb_per_s"], **values["table6"]["gb_per_s"]}
     names = tuple(f"{size} B/thread" for size in GRANULARITIES)
-    session.plots.append(
-        Plot(
-            "figure9",
-            "Best throughput of each granularity (Figure 9)",
-            "granularity",
-            "GB/s",
-            (
-                Series(
-                    "published, GTX 285",
-                    names,
-                    tuple(_best(known, size) for size in GRANULARITIES),
-                    published=True,
-                ),
-                *(
-                    Series(grid, names, tuple(_best(row, size) for size in GRANULARITIES))
-                    for grid, row in rates.items()
-                ),
+    session.plot(
+        "figure9",
+        "Best throughput of each granularity (Figure 9)",
+        "granularity",
+        "GB/s",
+        (
+            Series(
+                "published, GTX 285",
+                names,
+                tuple(_best(known, size) for size in GRANULARITIES),
+                published=True,
             ),
-            kind="bars",
-            log_y=True,
-        )
+            *(
+                Series(grid, names, tuple(_best(row, size) for size in GRANULARITIES))
+                for grid, row in rates.items()
+            ),
+        ),
+        kind="bars",
+        log_y=True,
     )
 
 
@@ -210,9 +202,7 @@ def _judge(
         ),
         (f"{shown(top / cpu)} times", top / cpu >= published.load(NAME)["best_over_cpu"]["value"]),
     )
-    session.conclusions += [
-        Conclusion(said, here, holds) for said, (here, holds) in zip(_CLAIMS, verdicts, strict=True)
-    ]
+    session.judge(_CLAIMS, verdicts)
 
 
 def _overlap(session: Session, size: int, blocks: int) -> None:
@@ -274,22 +264,18 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
                 hidden[parts],
             )
         )
-    session.tables.append(
-        Table(
-            f"Transfers and their overlap, {BEST}, {shown_size(size)}, GB/s",
-            "section 6.4; hidden: the share of the transfer time that overlap saves",
-            ("form", "published", "here", "hidden, published", "hidden, here"),
-            tuple(rows),
-        )
+    session.table(
+        f"Transfers and their overlap, {BEST}, {shown_size(size)}, GB/s",
+        "section 6.4; hidden: the share of the transfer time that overlap saves",
+        ("form", "published", "here", "hidden, published", "hidden, here"),
+        tuple(rows),
     )
     most = max(hidden, key=lambda parts: hidden[parts])
-    session.conclusions.append(
-        Conclusion(
-            _TRANSFER_CLAIM,
-            f"{most} parts are best and hide {hidden[most]:.0%}; four hide {hidden[4]:.0%}. Both "
-            "directions at once can hide more than half of the transfers, the kernel all of itself",
-            hidden[4] >= values["overlapped"]["hidden"] - 0.05,
-        )
+    session.conclude(
+        _TRANSFER_CLAIM,
+        f"{most} parts are best and hide {hidden[most]:.0%}; four hide {hidden[4]:.0%}. Both "
+        "directions at once can hide more than half of the transfers, the kernel all of itself",
+        hidden[4] >= values["overlapped"]["hidden"] - 0.05,
     )
 
 

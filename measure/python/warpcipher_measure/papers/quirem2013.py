@@ -12,7 +12,7 @@ import warpcipher as wc
 
 from .. import profiler, published
 from ..report import shown_time
-from ..results import Cell, Conclusion, Plot, Point, Series, Spread, Table, shown
+from ..results import Cell, Conclusion, Plot, Point, Series, Spread, shown
 from ..session import CHECKED, Paper, Parameter, RoundTrip, Session
 from ..settings import shown_size
 
@@ -47,7 +47,7 @@ def run(session: Session) -> None:
     cpu = _cpu(session, sizes)
     forms = [name for name in BYTES if session.can_run(name)]
     if not forms:
-        session.conclusions += [Conclusion(said, "not measured: no GPU", None) for said in CLAIMS]
+        session.not_measured(CLAIMS)
         session.plots.append(_plot("time", "seconds", {"cpu, one thread": cpu}))
         return
     for name in forms:
@@ -194,14 +194,12 @@ def _profile(session: Session, forms: list[str]) -> None:
             continue
         there = (known.get(what, {}).get(form) for form in ("warp", "thread"))
         rows.append((what, *map(_cell, there), *(_cell(told[name].get(what)) for name in forms)))
-    session.tables.append(
-        Table(
-            "Profile of the kernels",
-            "Table 1; replays are counted for each instruction that a warp executes. In the "
-            "efficiency of loads here are those from the tables, which lie in global memory",
-            ("property", "warp, published", "thread, published", *forms),
-            tuple(rows),
-        )
+    session.table(
+        "Profile of the kernels",
+        "Table 1; replays are counted for each instruction that a warp executes. In the "
+        "efficiency of loads here are those from the tables, which lie in global memory",
+        ("property", "warp, published", "thread, published", *forms),
+        tuple(rows),
     )
     warp, thread = told["warp-shared"], told["thread"]
     occupancy = "achieved occupancy" if "achieved occupancy" in warp else ALLOWED
@@ -250,23 +248,21 @@ def _tables(
                 f"{extra / size:.2%}",
             )
         )
-    session.tables.append(
-        Table(
-            f"Decryption of AES-256 CBC, {threads} threads a block",
-            "section IV: messages of 2 MiB to 1 GiB, and its bound on the speed-up, "
-            "T_CPU / (T_H2D + T_D2H); padding: what the grid of one thread a block adds",
-            (
-                "message",
-                "one CPU thread",
-                *(f"{name}, kernel" for name in kernel),
-                *(f"{name}, total" for name in total),
-                "to the GPU",
-                "from it",
-                "bound",
-                "padding",
-            ),
-            tuple(rows),
-        )
+    session.table(
+        f"Decryption of AES-256 CBC, {threads} threads a block",
+        "section IV: messages of 2 MiB to 1 GiB, and its bound on the speed-up, "
+        "T_CPU / (T_H2D + T_D2H); padding: what the grid of one thread a block adds",
+        (
+            "message",
+            "one CPU thread",
+            *(f"{name}, kernel" for name in kernel),
+            *(f"{name}, total" for name in total),
+            "to the GPU",
+            "from it",
+            "bound",
+            "padding",
+        ),
+        tuple(rows),
     )
     lines: dict[str, Mapping[int, float]] = {"one CPU thread": cpu}
     for label, found in (("kernel", kernel), ("total", total)):
@@ -282,27 +278,25 @@ def _tables(
     base = values["Xeon X5650, one thread"]
     gpu = session.machine.gpu
     device = gpu.name if gpu is not None else ""
-    session.tables.append(
-        Table(
-            "Decryption of 64 MiB and speed-up over one CPU thread",
-            source + ". The paper's GPUs and the totals here: with both transfers",
-            ("device", "time", "speed-up"),
-            (
-                *(
-                    (f"{name} (published)", shown_time(value), base / value)
-                    for name, value in values.items()
-                ),
-                (f"{session.machine.cpu.model}, one thread", shown_time(cpu[TABLE2]), 1.0),
-                *(
-                    (
-                        f"{device}, {name}",
-                        shown_time(total[name][TABLE2].median),
-                        cpu[TABLE2] / total[name][TABLE2].median,
-                    )
-                    for name in total
-                ),
+    session.table(
+        "Decryption of 64 MiB and speed-up over one CPU thread",
+        source + ". The paper's GPUs and the totals here: with both transfers",
+        ("device", "time", "speed-up"),
+        (
+            *(
+                (f"{name} (published)", shown_time(value), base / value)
+                for name, value in values.items()
             ),
-        )
+            (f"{session.machine.cpu.model}, one thread", shown_time(cpu[TABLE2]), 1.0),
+            *(
+                (
+                    f"{device}, {name}",
+                    shown_time(total[name][TABLE2].median),
+                    cpu[TABLE2] / total[name][TABLE2].median,
+                )
+                for name in total
+            ),
+        ),
     )
 
 

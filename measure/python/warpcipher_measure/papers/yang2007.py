@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import warpcipher as wc
 
 from .. import published
-from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
+from ..results import Cell, Measurement, Plot, Point, Series, shown
 from ..session import CHECKED, Paper, Parameter, Session
 from ..settings import shown_size
 
@@ -117,7 +117,7 @@ def _search(session: Session) -> None:
     gpu = session.machine.gpu
     kernels = [name for name in OPERATIONS if session.can_run(name)]
     if len(kernels) < len(OPERATIONS) or gpu is None:
-        session.conclusions += [Conclusion(said, "not measured: no GPU", None) for said in CLAIMS]
+        session.not_measured(CLAIMS)
         return
     logic, clock = session.need_stream().pipe_rate("logic", 1 << 16)
     rates: dict[str, dict[int, float]] = {}
@@ -144,23 +144,21 @@ def _search(session: Session) -> None:
                 line[most] / peak,
             )
         )
-    session.tables.append(
-        Table(
-            "Key search, 10^9 keys a second",
-            f"sections 4 and 5. PeakRate by the paper's formula: {gpu.multiprocessors} "
-            f"multiprocessors, {logic:.4g} operations a clock each as measured, "
-            f"{clock / 1e9:.4g} GHz",
-            (
-                "search",
-                "published",
-                "here, the paper's threads",
-                "here, threads for this GPU",
-                "PeakRate",
-                "share, published",
-                "share, here",
-            ),
-            tuple(rows),
-        )
+    session.table(
+        "Key search, 10^9 keys a second",
+        f"sections 4 and 5. PeakRate by the paper's formula: {gpu.multiprocessors} "
+        f"multiprocessors, {logic:.4g} operations a clock each as measured, "
+        f"{clock / 1e9:.4g} GHz",
+        (
+            "search",
+            "published",
+            "here, the paper's threads",
+            "here, threads for this GPU",
+            "PeakRate",
+            "share, published",
+            "share, here",
+        ),
+        tuple(rows),
     )
     for figure, title, names in (
         ("figure4", "Bitsliced DES key search (Figure 4)", (DES,)),
@@ -260,15 +258,13 @@ def _counts(session: Session) -> None:
         ),
         ("aes-in-advance, an iteration", None, None, OPERATIONS[IN_ADVANCE]),
     ]
-    session.tables.append(
-        Table(
-            "Instructions of S-boxes and of an iteration",
-            f"{boxes['source']}; Figures 3, 7 and 8. An instruction of the paper covers 64 keys of "
-            "DES, or four columns of 32 keys of AES; one here covers 32 keys. Ours have three "
-            "inputs, the paper's two; counted from the algorithm",
-            ("what", "published", "published, in pairs", "here"),
-            tuple(rows),
-        )
+    session.table(
+        "Instructions of S-boxes and of an iteration",
+        f"{boxes['source']}; Figures 3, 7 and 8. An instruction of the paper covers 64 keys of "
+        "DES, or four columns of 32 keys of AES; one here covers 32 keys. Ours have three "
+        "inputs, the paper's two; counted from the algorithm",
+        ("what", "published", "published, in pairs", "here"),
+        tuple(rows),
     )
 
 
@@ -305,9 +301,7 @@ def _judge(
             ups[DES] >= values["cpu"]["des_speed_up"] and ups[AES] >= values["cpu"]["aes_speed_up"],
         ),
     )
-    session.conclusions += [
-        Conclusion(said, here, holds) for said, (here, holds) in zip(CLAIMS, verdicts, strict=True)
-    ]
+    session.judge(CLAIMS, verdicts)
 
 
 def timeline(session: Session) -> list[Point]:
@@ -352,35 +346,29 @@ def _run_blocks(session: Session, cpu: float) -> None:
     gpu = session.machine.gpu
     ready = [session.can_run(name) for name in (INTEGER, *FLOATS, *XORS)]
     if not all(ready) or gpu is None:
-        session.conclusions += [
-            Conclusion(said, "not measured: no GPU", None) for said in BLOCK_CLAIMS
-        ]
+        session.not_measured(BLOCK_CLAIMS)
         return
     xors = {name: _xors(session, name, gpu.multiprocessors) for name in XORS}
     size = 1 << session.values["size"]
     rates = _blocks(session, size)
     values = published.load(NAME)
     known = values["table3_xors_a_second"]
-    session.tables.append(
-        Table(
-            "XOR of bytes in floating point, 10^9 a second",
-            known["source"],
-            ("form", "published", "here"),
-            tuple((name, known[name] / 1e9, xors[name] / 1e9) for name in XORS),
-        )
+    session.table(
+        "XOR of bytes in floating point, 10^9 a second",
+        known["source"],
+        ("form", "published", "here"),
+        tuple((name, known[name] / 1e9, xors[name] / 1e9) for name in XORS),
     )
     blocks = values["block_gb_per_s"]
-    session.tables.append(
-        Table(
-            f"AES-128 ECB decryption by blocks, {shown_size(size)}, GB/s",
-            blocks["source"],
-            ("form", "published", "here"),
-            (
-                (INTEGER, blocks[INTEGER], rates[INTEGER]),
-                *((name, blocks.get(name), rates[name]) for name in FLOATS),
-                ("one BLOCK_CPU thread", blocks[BLOCK_CPU], cpu),
-            ),
-        )
+    session.table(
+        f"AES-128 ECB decryption by blocks, {shown_size(size)}, GB/s",
+        blocks["source"],
+        ("form", "published", "here"),
+        (
+            (INTEGER, blocks[INTEGER], rates[INTEGER]),
+            *((name, blocks.get(name), rates[name]) for name in FLOATS),
+            ("one BLOCK_CPU thread", blocks[BLOCK_CPU], cpu),
+        ),
     )
     best = max(FLOATS, key=lambda name: rates[name])
     ratio = rates[INTEGER] / rates[best]
@@ -397,10 +385,7 @@ def _run_blocks(session: Session, cpu: float) -> None:
             rates[INTEGER] / cpu >= 2 and rates[best] < cpu,
         ),
     )
-    session.conclusions += [
-        Conclusion(said, here, holds)
-        for said, (here, holds) in zip(BLOCK_CLAIMS, verdicts, strict=True)
-    ]
+    session.judge(BLOCK_CLAIMS, verdicts)
 
 
 def _blocks(session: Session, size: int) -> dict[str, float]:
