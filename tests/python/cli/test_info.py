@@ -9,12 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import warpcipher as wc
 from cli_support import COMMAND, make_key, run, run_json
 from click.testing import CliRunner
 from warpcipher import formats
-from warpcipher.cli.app import COMMANDS, cli
+from warpcipher.cli.app import COMMANDS, MEASURE, cli
 
 
 def test_version(tmp_path: Path) -> None:
@@ -42,6 +43,26 @@ def test_help_of_every_command(command: str) -> None:
 def test_help_lists_every_command() -> None:
     output = CliRunner().invoke(cli, ["--help"]).output
     assert all(f"\n  {command} " in output for command in COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--quick",), ("x", "--help")])
+@pytest.mark.parametrize("name", MEASURE)
+def test_commands_of_a_package_that_is_not_installed(
+    name: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = click.Context(cli)
+    installed = cli.get_command(context, name)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    absent = cli.get_command(context, name)
+    assert installed is not None
+    assert absent is not None
+    assert absent.get_short_help_str(200) == installed.get_short_help_str(200)
+    done = CliRunner().invoke(cli, [name, *arguments])
+    assert done.exit_code == 2
+    assert (
+        done.output
+        == f"warpcipher: {name} is of another package: pip install 'warpcipher[measure]'\n"
+    )
 
 
 def test_whole_command_line_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
