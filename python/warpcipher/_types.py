@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of arguments, for checkers alone: nothing imports this file at run time."""
+"""Types of arguments, only for checkers: nothing imports this file at run time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ compares them. For a name known only at run time, call `warpcipher.find_algorith
 
 class DLPackArray(Protocol):
     """An array that speaks DLPack: of NumPy, PyTorch, CuPy, JAX. `__dlpack__` is not named here, as
-    NumPy types that for numbers alone."""
+    NumPy types that only for numbers."""
 
     def __dlpack_device__(self) -> tuple[object, object]: ...
 
@@ -107,14 +107,14 @@ class MessageOptions(TypedDict, total=False):
 
 
 class SubmitOptions(MessageOptions, total=False):
-    """Those of `Queue.submit`."""
+    """The keywords of `Queue.submit`."""
 
     submitter: Hashable
     timeout: float | None
 
 
 class CipherOptions(TypedDict, total=False):
-    """Those of `Cipher`, whose padding is that of all its messages."""
+    """The keywords of `Cipher`, which has one padding for all messages."""
 
     iv: Buffer | None
     aad: Buffer | None
@@ -130,7 +130,7 @@ Keys: TypeAlias = Buffer | _native.Key | Sequence[Buffer | _native.Key]
 
 
 class ColumnOptions(TypedDict, total=False):
-    """Those of `run_columns`."""
+    """The keywords of `run_columns`."""
 
     offsets: Integers | None
     key_index: Integers | None

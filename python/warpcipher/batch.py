@@ -190,8 +190,8 @@ class Batch(Uncopied):
         return handle
 
     def run(self, stream: StreamLike = None) -> None:
-        """Runs the messages. A tag or padding that does not match is told by that message's handle
-        alone.
+        """Runs the messages. Only the handle of a message says that its tag or padding does not
+        match.
 
         stream: as of `Cipher.encrypt`; None takes the current stream of the first array's library.
         ValueError: an AEAD other than GCM-SIV encrypts two messages with the same key and nonce.
@@ -265,7 +265,7 @@ class Batch(Uncopied):
         try:
             name = algorithm, key if type(key) is bytes else bytes(memoryview(key))
         except (TypeError, ValueError, BufferError):
-            # An array that is no buffer or has no format for one, or what is no key at all.
+            # An array that is not a buffer or has no format for one, or not a key at all.
             return make_key(algorithm, key)
         if name not in self._keys:
             self._keys[name] = _native.Key(algorithm, key)

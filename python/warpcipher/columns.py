@@ -193,7 +193,7 @@ def run_columns(
     must then be given. Large batches of AES (GCM: nonces of 12 bytes) on a GPU are then
     checked and planned there: the host does nothing for each message.
 
-    A message that fails is told by `status`, or by `raise_for_status()`; the others are
+    `status` and `raise_for_status()` say which messages fail; the others are
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     an AEAD other than GCM-SIV encrypts two messages with the same key and nonce. IVs of other
     algorithms are not compared.

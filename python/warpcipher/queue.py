@@ -293,7 +293,7 @@ class Queue(Uncopied):
         change. Arrays lie in host memory. Keys that many messages share should be a `Key`: bytes
         become one for each message.
 
-        submitter: what tells clients apart, each of whom gets a fair share; None: the thread.
+        submitter: names the client, each of whom gets a fair share; None: the thread.
         timeout:   seconds to wait for memory; None: as long as it takes; 0: not at all.
 
         queue.Full: there was no memory in time. RuntimeError: the queue is closed. ValueError,

@@ -107,7 +107,7 @@ def _keep_inputs(plan: Plan, kept: Kept) -> None:
             status = os.fstat(0)
             if stat.S_ISREG(status.st_mode):
                 kept.add(identity_of(status), what, None)
-        elif job.status is not None and job.source.beneath:  # a regular file, which is no link
+        elif job.status is not None and job.source.beneath:  # a regular file, not a link
             kept.add(identity_of(job.status), f"the input {what}", job.source.path)
         else:
             _keep(kept, job.source.path, f"the input {what}")

@@ -90,6 +90,22 @@ def add_options(options: Sequence[Callable[[Function], Function]], function: Fun
     return function
 
 
+def in_section(
+    title: str, *options: Callable[[Function], Function]
+) -> tuple[Callable[[Function], Function], ...]:
+    """The options, under a title in the help of `Command`."""
+
+    def titled(option: Callable[[Function], Function]) -> Callable[[Function], Function]:
+        def add(function: Function) -> Function:
+            made = option(function)
+            made.__click_params__[-1].section = title  # type: ignore[attr-defined]
+            return made
+
+        return add
+
+    return tuple(map(titled, options))
+
+
 class CliError(click.ClickException):
     """An error as the user sees it: what was given and expected, never a secret."""
 
@@ -144,8 +160,8 @@ def withheld(text: str) -> str:
 
 def refuse_secret(error: click.NoSuchOption) -> None:
     """Raises CliError where a PEM without its option was taken for one, which click repeats."""
-    if (told := withheld(error.option_name)) != error.option_name:
-        raise usage(f"no such option: {told}") from None
+    if (safe := withheld(error.option_name)) != error.option_name:
+        raise usage(f"no such option: {safe}") from None
 
 
 def counted(count: int, noun: str) -> str:
@@ -243,6 +259,21 @@ class Command(click.Command):
                 name = next(name for name in option.opts if name.startswith("--"))
                 raise usage(f"{name} was given {count} times: give one")
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options by section, as `in_section` says, those without one last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                sections.setdefault(getattr(parameter, "section", ""), []).append(record)
+        others = sections.pop("", [])
+        for title, records in [
+            *sections.items(),
+            ("Other options" if sections else "Options", others),
+        ]:
+            with formatter.section(title):
+                formatter.write_dl(records)
+
     def invoke(self, ctx: click.Context) -> Any:
         # Where the entry point turned it off. What imports made stays: no look for cycles needs to
         # pass over it. In another program it would stay too, with the keys of cycles already lost.
@@ -266,9 +297,9 @@ class Command(click.Command):
 
 
 def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:
-    """The arguments with each short option that stands alone by its long name. click looks for it
-    among the long ones first, and when it is none of them seeks some that are like it, for an error
-    that nobody sees: 3 ms of a command."""
+    """The arguments with the long name for each short option that stands by itself. click looks for
+    it among the long ones first, then seeks some that are like it, for an error that nobody sees: 3
+    ms of a command."""
     known = {
         name: parameter
         for parameter in parameters

@@ -51,7 +51,7 @@ def identity_of(status: os.stat_result) -> Identity:
 def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> int:
     """A descriptor of the folder base/parts[0]/... . Only `base` may be a symbolic link.
 
-    create: makes the folders that are missing, for the owner alone, and lets the run write in all.
+    create: makes the folders that are missing, only for the owner, and lets the run write in all.
     """
     folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     path = base
@@ -105,7 +105,7 @@ def _signals_wait() -> Iterator[None]:
 
 
 def make_folder(path: str) -> None:
-    """Makes one folder if it is missing, for the owner alone at first. CliError: it is a file."""
+    """Makes one folder if it is missing, at first only for the owner. CliError: it is a file."""
     if os.path.isdir(path):
         return
     base, name = os.path.split(path.rstrip("/"))

@@ -56,10 +56,10 @@ def info(
     as_json: bool,
     **key_options: Any,
 ) -> None:
-    """Tell what encrypted files may be, without their key; and what this installation can do.
+    """Show what encrypted files may be, without their key; and what this installation can do.
 
-    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. Files
-    of age, Crypt4GH and ags1 have a magic number: without the key the size and the first byte tell
+    Of models it lists the tensors: of a file that is encrypted as a whole only with --key. Files
+    of age, Crypt4GH and ags1 have a magic number: without the key the size and the first byte show
     which of the other formats a file can be. With --key or -i the answer is certain: exit code 3
     means that the key does not open the file.
     """
@@ -75,7 +75,7 @@ def info(
     if has_key and not paths:
         raise usage("a key is for a FILE: name one")
     if not has_key and (context is not None or context_hex is not None):
-        raise usage("a context tells nothing without --key")
+        raise usage("a context is of no use without --key")
     document: Entry = {"version": wc.__version__}
     looks = Looks()
     if paths:
@@ -389,7 +389,7 @@ def show_model(entry: dict[str, Any]) -> None:
     """The same for people."""
     click.echo(f"  holds {_PROTECTION[entry['protection']]}")
     if entry["protection"] == "cryptotensors":
-        checked = "is that of the key" if entry["authentic"] else "not checked: no key was given"
+        checked = "is by the key" if entry["authentic"] else "not checked: no key was given"
         click.echo(f"    signature  {checked}; its policy is not evaluated")
     for name, text in entry["metadata"].items():
         click.echo(f"    metadata   {shown(name)}: {shown(text[:200])}")

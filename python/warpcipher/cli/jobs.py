@@ -11,8 +11,8 @@
                                      encryption it is one tree
     - (stdin)    standard output     OUT
 
-Decryption takes the suffix away. Special files in trees are skipped and told of; symbolic links are
-not followed but kept in the tree's manifest, and refused where there is none.
+Decryption takes the suffix away. Special files in trees are skipped, with a warning; symbolic links
+are not followed but kept in the tree's manifest, and refused without one.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
 
 def _plan_stdin(plan: Plan, output: str | None, several: bool) -> None:
     if several:
-        raise usage("standard input (-) goes alone: it has no name for its output")
+        raise usage(
+            "standard input (-) is the only input of its run: it has no name for its output"
+        )
     if output is None or output == STANDARD:
         plan.jobs.append(Job(None, None))
     elif output.endswith("/") or os.path.isdir(output):

@@ -23,11 +23,11 @@ Key = Union[bytearray, "Keyset"]
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 DESCRIPTORS = 1 << 20
-"""More than a process may have open, unless its system was told otherwise."""
+"""More than a process may have open, unless its system is set up otherwise."""
 
 
 def descriptor(_ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
-    """The number of an open descriptor, of an option. The error repeats a short one alone: what was
+    """The number of an open descriptor, of an option. The error repeats only a short one: what was
     given may be the key, or the passphrase."""
     if given is None:
         return None
@@ -132,7 +132,7 @@ class Choice:
         return _file(str(self.file), self.option)
 
     def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
-        """A key that is no keyset. Raises as `read`."""
+        """A key that is not a keyset. Raises as `read`."""
         if self.kms is not None:
             raise usage(f"--kms gives a Tink keyset, but {what} is needed here")
         source = self._source()
@@ -193,7 +193,7 @@ def _warn_of_text(name: str, key: bytes) -> None:
     if len(key) in (16, 24, 32) and all(0x20 <= byte < 0x7F for byte in key):
         warn(
             f"the key of {name} is a text of {len(key)} characters, taken as it is: a password is "
-            "no key, as it can be guessed; `warpcipher keygen` makes one, --passphrase takes one"
+            "not a key, as it can be guessed; `warpcipher keygen` makes one, --passphrase takes one"
         )
 
 

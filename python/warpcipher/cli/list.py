@@ -47,7 +47,7 @@ _TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0
     metavar="NAME",
     default="auto",
     shell_complete=names.formats,
-    help="File format; by default the one the key is for.",
+    help="File format.  [default: the format that the key is for]",
 )
 @click.option("--context", metavar="TEXT", help="The context of the tree; UTF-8.")
 @click.option("--context-hex", metavar="HEX", help="The same in hex digits.")

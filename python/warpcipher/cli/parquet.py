@@ -372,7 +372,7 @@ def encrypt(
 ) -> None:
     """Encrypt plain Parquet files.
 
-    All columns are encrypted: those of --column-key with their own keys, the others with the
+    All columns are encrypted: columns of --column-key with their own keys, the others with the
     footer's. --column and --others-plain leave columns in plaintext.
 
     \b

@@ -42,7 +42,7 @@ PASSPHRASE = (
         "-p",
         "--passphrase",
         is_flag=True,
-        help="Format age: a passphrase, asked for; with -i that of the identity's file.",
+        help="Format age: ask for a passphrase; with -i the passphrase of the identity file.",
     ),
     click.option(
         "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
@@ -178,7 +178,7 @@ class People:
         if self.has_passphrase and self.identities and not secrets.asked:
             raise usage("no identity is encrypted: the passphrase opens nothing")
         if len({isinstance(one, (crypt4gh.PublicKey, crypt4gh.SecretKey)) for one in found}) > 1:
-            raise usage("keys of age and of Crypt4GH do not go together: give those of one format")
+            raise usage("keys of age and of Crypt4GH do not go together: give keys of one format")
         return found
 
 
@@ -335,7 +335,7 @@ def _ask(what: str) -> bytes:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
         raise usage(
-            "there is no terminal to ask for the passphrase: give --passphrase-env NAME or "
+            "no terminal can ask for the passphrase: give --passphrase-env NAME or "
             "--passphrase-fd N"
         ) from None
     try:

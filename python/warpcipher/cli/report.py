@@ -172,7 +172,7 @@ class Report:
     _alike: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def fail(self, path: str, failure: CliError, say: Callable[[str], None], *others: str) -> None:
-        """Notes a failure and tells of it, while there are few of its kind. others: further paths
+        """Notes a failure and prints it, while few are of its kind. others: further paths
         that its text may name."""
         self.failures.append((path, failure))
         text = failure.message
@@ -191,7 +191,7 @@ class Report:
             say(text)
 
     def end(self, *, always: bool) -> None:
-        """Tells of the rest of each kind; then the numbers, where something failed or `always`."""
+        """Prints how many more are of each kind; then numbers, if something failed or `always`."""
         for (verdict, text), count in self._alike.items():
             if count > SHOWN:
                 more = counted(count - SHOWN, "more file")

@@ -98,7 +98,7 @@ def _rewrap_keyset(
 
     kms = given.pop("kms")
     if kms is None or any(given.pop("new")) or any(given.values()):
-        raise usage("--new-kms goes with --kms alone: FILE is the keyset")
+        raise usage("--new-kms goes only with --kms: FILE is the keyset")
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123

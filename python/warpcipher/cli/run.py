@@ -91,7 +91,7 @@ class Run:
         raise NotImplementedError
 
     def _make_folders(self, plan: jobs.Plan) -> None:
-        """Makes the folder of -o and those of trees."""
+        """Makes the folder of -o and the folders of trees."""
 
     def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
         """Writes one output, all of it, and commits it."""
@@ -176,7 +176,7 @@ class Run:
             with self._open_target(job) as target:
                 self._work(job, source, target, progress)
             if isinstance(target, OutputFile):
-                # Where names are not told apart by their case, another may be this file's, too.
+                # Where a file system ignores case, another name may be this file's, too.
                 self._kept.add(target.identity, "an output of this run", target.path)
             self._done(job, source, target)
             seconds = time.perf_counter() - start
@@ -275,7 +275,7 @@ class Looks:
         self.code = 0
 
     def at(self, path: str, look: Callable[[str], T]) -> T | None:
-        """What `look` finds; None where it failed, which the user is told."""
+        """What `look` finds; None if it failed, which is printed."""
         try:
             return look(path)
         except Exception as error:

@@ -44,7 +44,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "pairs",
             metavar="PLAINTEXT:CIPHERTEXT[:IV]",
             multiple=True,
-            help="What belongs together, in hex; ? for an unknown digit of the plaintext.",
+            help="A known pair in hex; ? stands for an unknown digit of the plaintext.",
         ),
         click.option(
             "--algorithm",
@@ -64,7 +64,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--template",
     metavar="TEXT",
-    help="What is known of the key: 2b7e??{14}, [digit]{8}, 0b01??... By default nothing is.",
+    help="What is known of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
 )
 @click.option(
     "--key-mask",
@@ -76,8 +76,10 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FILE",
     help="Values that bytes may have, with scores, in JSON: likely keys first.",
 )
-@click.option("--start", metavar="N", type=int, default=0, help="The number of the first key; 0.")
-@click.option("--count", metavar="N", type=int, help="How many keys; by default all that follow.")
+@click.option(
+    "--start", metavar="N", type=int, default=0, help="The number of the first key.  [default: 0]"
+)
+@click.option("--count", metavar="N", type=int, help="How many keys.  [default: all that follow]")
 @click.option("--shard", metavar="I/N", help="The part I, 1 to N, of N equal parts.")
 @click.option("--all", "find_all", is_flag=True, help="Go on after the first key.")
 @click.option(
@@ -85,7 +87,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="NAME",
     default="auto",
     shell_complete=names.searchers,
-    help="What searches; auto, the fastest that can run here.",
+    help="The engine: auto is the fastest that can run here.  [default: auto]",
 )
 @click.option(
     "--device",
@@ -93,7 +95,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="N",
     type=int,
     multiple=True,
-    help="A device of the engine, by number; may be given several times. By default all.",
+    help="A device of the engine, by number; may be repeated.  [default: all]",
 )
 @click.option(
     "--cluster",
@@ -105,10 +107,10 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--checkpoint",
     metavar="FILE",
-    help="Where to note what is done; by default a name of the search's own, in this folder.",
+    help="Where to write what is done.  [default: a name of the search's own, in this folder]",
 )
 @click.option("--no-checkpoint", is_flag=True, help="Do not write a checkpoint.")
-@click.option("--dry-run", is_flag=True, help="Tell keys, rate and time, and search nothing.")
+@click.option("--dry-run", is_flag=True, help="Print keys, rate and time, and search nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before a search of more than a day.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as lines of JSON.")
 def search(
@@ -145,7 +147,7 @@ def search(
 
     output = sys.stdout
     if cluster is not None:
-        sys.stdout = sys.stderr  # where Ray tells what becomes of its workers
+        sys.stdout = sys.stderr  # where Ray reports on its workers
     if checkpoint is not None and no_checkpoint:
         raise usage("--checkpoint and --no-checkpoint contradict each other: give one")
     made = keysearch.search(
@@ -330,16 +332,16 @@ def _tell_of_days(made: Search, yes: bool) -> None:
 def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
     from warpcipher.keysearch.template import show_count
 
-    told = 0
+    printed = 0
     pace = PaceWarning()
     with Progress(made.total, visible=on_terminal(), unit="key") as bar:
         for progress in made:
             bar.begin_at(made.resumed)
             bar.at(progress.done)
             pace.look(progress, bar.say)
-            for key in made.keys[told:]:
+            for key in made.keys[printed:]:
                 click.echo(key.hex(), file=output)
-            told = len(made.keys)
+            printed = len(made.keys)
         last = progress
         if on_terminal() or not made.keys:
             for line in _summary(made, last, show_count):
@@ -351,7 +353,7 @@ def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
 
 def _going_on(checkpoint: str) -> str:
     if not Path(checkpoint).exists():
-        return "nothing was noted yet: run the same command again to begin anew"
+        return "nothing was noted yet: run the same command again to start again"
     return f"what is done is in {shown(checkpoint)}: run the same command again to go on"
 
 
@@ -360,7 +362,7 @@ def _summary(made: Search, last: Reached, show_count: Callable[[int], str]) -> l
     done = last.done
     equivalents = made.template.space.log2_equivalents
     if made.keys and equivalents:
-        lines.append(f"2^{equivalents} keys are equivalent: they differ in parity bits alone")
+        lines.append(f"2^{equivalents} keys are equivalent: they differ only in parity bits")
     total = show_count(made.total)
     state = {
         "found": f"found after {show_count(done)} of {total} keys",
@@ -372,14 +374,14 @@ def _summary(made: Search, last: Reached, show_count: Callable[[int], str]) -> l
 
 
 def _run_json(made: Search, output: IO[str], checkpoint: str | None) -> int:
-    told = 0
+    printed = 0
     pace = PaceWarning()
     _emit("start", _facts(made), output)
     for progress in made:
-        for key in made.keys[told:]:
+        for key in made.keys[printed:]:
             number = made.template.space.number_of(key)
             _emit("found", {"key": key.hex(), "number": number}, output)
-        told = len(made.keys)
+        printed = len(made.keys)
         pace.look(progress, lambda text: click.echo(text, err=True))
         _emit(
             "progress",
@@ -440,7 +442,7 @@ class PaceWarning:
 @click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
 @pair_options
 @key_options
-@click.option("--key-hex", metavar="HEX", help="The key; whoever lists processes sees it.")
+@click.option("--key-hex", metavar="HEX", help="The key. Others can see it in the process list.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def verify(
     algorithm: str,
@@ -450,7 +452,7 @@ def verify(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Tell whether a key turns the plaintext of every pair into its ciphertext.
+    """Check whether a key turns the plaintext of every pair into its ciphertext.
 
     Exit code 0 means that it does, 6 that it does not. Parity bits of DES keys are ignored.
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from . import keys, names, recipients
-from .errors import Function, add_options, shown, usage
+from .errors import Function, add_options, in_section, shown, usage
 from .jobs import STANDARD
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
@@ -24,22 +24,16 @@ _PATHS = (
     click.option(
         "-0", "--null", is_flag=True, help="They end in NUL, as `find -print0` writes them."
     ),
-    *keys.OPTIONS,
+    *in_section("Key", *keys.OPTIONS),
 )
 _FORMAT = (
-    *recipients.READING,
     click.option(
         "--format",
         "format_name",
         metavar="NAME",
         default="auto",
         shell_complete=names.formats,
-        help="File format; by default the one the key is for.",
-    ),
-    click.option(
-        "--no-manifest",
-        is_flag=True,
-        help="Trees without a manifest: nothing binds their files together.",
+        help="File format.  [default: the format that the key is for]",
     ),
 )
 _COMPUTING = (
@@ -56,6 +50,10 @@ _WRITING = (
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
     ),
     click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
+    click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+    DRY_RUN,
+)
+_EARLIER = (
     click.option(
         "--skip-existing",
         is_flag=True,
@@ -66,8 +64,16 @@ _WRITING = (
         is_flag=True,
         help="The same, and do again what has changed since.",
     ),
-    click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
-    DRY_RUN,
+)
+_NO_MANIFEST = click.option(
+    "--no-manifest",
+    is_flag=True,
+    help="Trees without a manifest: nothing binds their files together.",
+)
+_DELETE = click.option(
+    "--delete",
+    is_flag=True,
+    help="With --update: remove from a tree the files that its source no longer has.",
 )
 _RAW = (
     click.option(
@@ -99,18 +105,48 @@ _RAW = (
 )
 
 
-def transfer_options(function: Function) -> Function:
-    return add_options(
-        (*_PATHS, *_FORMAT, *_COMPUTING, *recipients.WRITING, *_WRITING, *TELLING), function
-    )
+_TREES = "Trees, and outputs of earlier runs"
+_PEOPLE = "Keys of people: age and Crypt4GH"
 
 
 def check_options(function: Function) -> Function:
-    return add_options((*_PATHS, *_FORMAT, *_COMPUTING, *TELLING), function)
+    return add_options(
+        (
+            *_PATHS,
+            *in_section(_PEOPLE, *recipients.READING),
+            *in_section("Format", *_FORMAT, *_COMPUTING),
+            *in_section(_TREES, _NO_MANIFEST),
+            *TELLING,
+        ),
+        function,
+    )
+
+
+def decrypt_options(function: Function) -> Function:
+    """With the options of `encrypt_options` that say who can decrypt, which are refused."""
+    more = (
+        *in_section(_PEOPLE, *recipients.WRITING),
+        *in_section("Output", *_WRITING),
+        *in_section(_TREES, *_EARLIER),
+    )
+    return check_options(add_options(more, function))
+
+
+def encrypt_options(function: Function) -> Function:
+    return decrypt_options(add_options(in_section(_TREES, _DELETE), function))
 
 
 def raw_options(function: Function) -> Function:
-    return add_options((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *TELLING), function)
+    return add_options(
+        (
+            *_PATHS,
+            *in_section("Cipher", *_RAW, *_COMPUTING),
+            *in_section("Output", *_WRITING),
+            *in_section("Outputs of earlier runs", *_EARLIER),
+            *TELLING,
+        ),
+        function,
+    )
 
 
 @dataclass(kw_only=True)

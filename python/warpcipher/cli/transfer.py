@@ -26,7 +26,7 @@ from .files import InputFile, OutputFile, Target
 from .recipients import HEAD_SIZE, Holder, head_of
 from .report import Progress
 from .run import Run
-from .settings import Settings, check_options, raw_options, transfer_options
+from .settings import Settings, check_options, decrypt_options, encrypt_options, raw_options
 from .tree_run import Sealed, Trees
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Transfer(Run):
 
         named, fits = self._settings.format_name, formats.resolve("auto", holders).name
         if named not in ("auto", fits):
-            raise usage(f"these keys are those of format {fits}, not of {named}")
+            raise usage(f"these are keys of format {fits}, not of {named}")
 
     def _check_iv(self) -> None:
         """Names the option where an IV is missing: the library knows no options."""
@@ -302,12 +302,7 @@ class Transfer(Run):
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@transfer_options
-@click.option(
-    "--delete",
-    is_flag=True,
-    help="With --update: remove from a tree what its source does not have any more.",
-)
+@encrypt_options
 def encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-).
 
@@ -324,7 +319,7 @@ def encrypt(**given: Any) -> None:
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@transfer_options
+@decrypt_options
 def decrypt(**given: Any) -> None:
     """Decrypt files, directory trees or standard input (-).
 
@@ -342,7 +337,7 @@ def decrypt(**given: Any) -> None:
 @click.command(cls=Command, epilog=EPILOG)
 @check_options
 def check(**given: Any) -> None:
-    """Tell whether encrypted files and trees are whole and authentic; nothing is written.
+    """Check that encrypted files and trees are whole and authentic; nothing is written.
 
     Reads and decrypts all of each file. A tree must match its manifest: what was exchanged,
     renamed, missing or added is named.

@@ -122,7 +122,7 @@ class Sealed:
 
 DEFAULT_FOLDER_MODE = 0o777
 KEPT_BY_COPIES = ("user.", "system.posix_acl_")
-"""Extended attributes that users set; those of the system, such as security.selinux, are not."""
+"""Extended attributes that users set, unlike attributes of the system such as security.selinux."""
 DIFFERS = "its output exists and differs"
 
 
@@ -210,8 +210,8 @@ class Trees:
             elif not self._sealed.format.binds_chunks:
                 raise usage(
                     f"{name}: format {self._sealed.format.name} does not bind its "
-                    "blocks to their file, and a manifest could not tell those of an older version "
-                    "from new ones: take --no-manifest, another format, or encrypt a tar archive"
+                    "blocks to their file, and a manifest could not show which blocks are of an "
+                    "older version: take --no-manifest, another format, or encrypt a tar archive"
                 )
             elif self._encrypt:
                 _tell_what_is_lost(tree)
@@ -235,7 +235,7 @@ class Trees:
                 self._report.skip(tree.path_of(name), reason)
 
     def _refuse_links(self, tree: jobs.Tree) -> None:
-        why = "a manifest alone keeps symbolic links, and this tree has none"
+        why = "only a manifest keeps symbolic links, and this tree has none"
         for name in tree.links:
             path = tree.path_of(name)
             self._report.fail(path, usage(f"{shown(path)} is a symbolic link: {why}"), complain)

@@ -315,7 +315,7 @@ def _open_regular(job: Job) -> int | None:
     """Opens a file of a tree: by its path, or through its folders where that is longer than the
     system takes, which costs more calls.
 
-    None for what is no regular file. Raises OSError.
+    None if it is not a regular file. Raises OSError.
     """
     if job.source is None:
         return None
@@ -333,7 +333,7 @@ def _open_regular(job: Job) -> int | None:
 
 
 def _read_head(job: Job) -> str | None:
-    """The head of an encrypted file; None for what is no regular file. Raises OSError."""
+    """The head of an encrypted file; None if it is not a regular file. Raises OSError."""
     descriptor = _open_regular(job)
     if descriptor is None:
         return None
@@ -384,7 +384,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _target(folder: int, name: str) -> str | None:
-    """What a link says; None where the name is that of no link."""
+    """What a link says; None if the name is not a link."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError:
@@ -408,7 +408,7 @@ def make_link(
     kept: Kept,
 ) -> None:
     """Makes a link, where it is not there. force: it may replace a file or another link; update:
-    another link alone.
+    only another link.
 
     Raises FileExistsError where the name is taken by what it may not replace, CliError where it may
     not have its name all the same, OSError.

@@ -104,7 +104,7 @@ def _in_a_tree(path: PathLike, key: object, chosen: Format, options: Options) ->
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     """The format of the file that begins with `header` and belongs to `key`, or None.
 
-    age, crypt4gh and ags1 have magic numbers; of the others bytes alone say nothing. A Cobblestone
+    age, crypt4gh and ags1 have magic numbers; bytes say nothing of the others. A Cobblestone
     header commits to its key: 56 bytes settle it; the headers of age and crypt4gh are of any
     length: give all of one. A Tink file is found by its first segment: give `probe_size` bytes of
     the file, or all of it; an ags1 file by its first block: 36 bytes and the block length that it

@@ -119,7 +119,7 @@ class Ags1(Format):
 def _block_size(header: bytes) -> int:
     """Bytes of text in a block, as the header says. Raises FormatError."""
     if len(header) < HEADER_SIZE:
-        raise FormatError(f"truncated: {len(header)} bytes, and the header alone has {HEADER_SIZE}")
+        raise FormatError(f"truncated: {len(header)} bytes, and the header has {HEADER_SIZE}")
     if header[:4] != MAGIC:
         raise FormatError(f"not an AGS1 stream: it begins with {header[:4]!r}, not {MAGIC!r}")
     block = int.from_bytes(header[4:], "little")

@@ -37,9 +37,9 @@ class Options:
     context:   bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
                raw GCM: additional authenticated data).
     engine:    "auto" or a name of `warpcipher.engines()`.
-    algorithm: of `raw` alone: a name of `warpcipher.algorithms()`.
-    iv:        of `raw` alone: bytes of the length that the algorithm takes; None for ECB.
-    padding:   of `raw` alone: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl pads.
+    algorithm: only for `raw`: a name of `warpcipher.algorithms()`.
+    iv:        only for `raw`: bytes of the length that the algorithm takes; None for ECB.
+    padding:   only for `raw`: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl does.
     armor:     of `age`, and of `raw` with a password: encrypt to ASCII text. Reading finds out by
                itself.
     """
@@ -184,9 +184,9 @@ class Candidate:
 
     format:         its name.
     reason:         why the file may have it.
-    plaintext_size: bytes; None where only the key tells.
-    chunk_size:     bytes of plaintext of a full chunk; None where only the key tells.
-    chunks:         their number; None where only the key tells.
+    plaintext_size: bytes; None if only the key shows it.
+    chunk_size:     bytes of plaintext of a full chunk; None if only the key shows it.
+    chunks:         their number; None if only the key shows it.
     """
 
     format: str
@@ -209,8 +209,8 @@ class Format(abc.ABC):
 
     name:          as `format=` takes it.
     description:   one line for people.
-    found_by_key:  whether "auto" chooses it by the key; else it is opened by its name alone.
-    proof:         what of a file tells whether a key opens it.
+    found_by_key:  whether "auto" chooses it by the key; else it is opened only by its name.
+    proof:         the part of a file that shows whether a key opens it.
     extension:     of the names of encrypted files, with its dot.
     authenticated: whether a change within a chunk is detected.
     binds_order:   whether chunks in another order are detected, and one that is missing among
@@ -282,7 +282,7 @@ class Format(abc.ABC):
     @abc.abstractmethod
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         """Bytes of the beginning of a file that `decryptor` wants, as far as `prefix`, which the
-        file begins with, tells; a shorter file is given whole."""
+        file begins with, shows it; a shorter file is given whole."""
 
     def beginning(
         self, key: object, options: Options, read_at: Callable[[int, int], Buffer]
@@ -330,7 +330,7 @@ class Format(abc.ABC):
         it was header.
 
         Raises FormatError on a short header, and InvalidTag where the header or, with it, the first
-        chunk tells that key, context and header do not belong together: see `open_checked`.
+        chunk shows that key, context and header do not belong together: see `open_checked`.
         """
 
     def open_checked(self, key: object, read_at: ReadAt, options: Options) -> Decryptor:

@@ -40,7 +40,7 @@ def encode(prefix: str, data: bytes) -> str:
 
 
 def decode(text: str) -> tuple[str, bytes]:
-    """The prefix, in lower case, and the data. ValueError where the text is no Bech32: the error
+    """The prefix, in lower case, and the data. ValueError if the text is not Bech32: the error
     shows nothing of it, as it may be a secret."""
     if text not in (text.lower(), text.upper()):
         raise ValueError("upper and lower case are mixed")

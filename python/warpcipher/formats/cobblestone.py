@@ -45,7 +45,7 @@ LAYOUT = Layout(
 
 
 def hkdf_expand(prk: bytearray, info: bytes, length: int) -> bytearray:
-    """HKDF-Expand of RFC 5869, section 2.3, alone: the specification has no extract step."""
+    """Only HKDF-Expand of RFC 5869, section 2.3: the specification has no extract step."""
     okm = bytearray()
     block = b""
     counter = 0
@@ -117,9 +117,7 @@ class Cobblestone(Format):
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         if len(prefix) < HEADER_SIZE:
-            raise FormatError(
-                f"truncated: {len(prefix)} bytes, and the header alone has {HEADER_SIZE}"
-            )
+            raise FormatError(f"truncated: {len(prefix)} bytes, and the header has {HEADER_SIZE}")
         input_key = self._key(key, options)
         header = bytes(prefix[:HEADER_SIZE])
         keys = _FileKeys(input_key, header[:SALT_SIZE], options.context)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .file_chunks import RegularChunksCall
 
 AT_ONCE = 32 << 20
-"""Bytes of the first call: after each, progress is told. Calls get longer while they are short, and
-shorter, down to this, where one was long: a fast disk may become a slow one."""
+"""Bytes of the first call: progress is reported after each. Calls get longer while they are short,
+and shorter, down to this, where one was long: a fast disk may become a slow one."""
 SHORT_CALL = 0.05
 """Seconds."""
 LONG_CALL = 0.5
@@ -107,8 +107,8 @@ class Copy:
         source, target = self._source.fileno(), self._target.fileno()
         return _left(source, target) > self._cipher.piece
 
-    def run(self, told: Callable[[int], object]) -> None:
-        """Copies what can be copied. told: called with the bytes consumed so far."""
+    def run(self, report: Callable[[int], object]) -> None:
+        """Copies what can be copied. report: called with the bytes consumed so far."""
         source, target = self._source.fileno(), self._target.fileno()
         begin, end = os.lseek(source, 0, os.SEEK_CUR), os.lseek(target, 0, os.SEEK_CUR)
         chunk, made = self._sizes
@@ -125,7 +125,7 @@ class Copy:
                 self.consumed += done * chunk
                 self.written += done * made
                 at_once = _after(at_once, time.monotonic() - start)
-                told(self.consumed)
+                report(self.consumed)
                 left = left - done if done == wanted else 0
         finally:
             # Threads may have written chunks after the first one that is not done.

@@ -104,8 +104,8 @@ def read_chunks(
     piece_size: int = 0,
 ) -> None:
     """Reads chunks of a file, each an AEAD message, and decrypts them into `out`, on a GPU or in
-    host memory: threads read, and ciphertext is decrypted as it comes. On a GPU plaintext exists in
-    its memory alone.
+    host memory: threads read, and ciphertext is decrypted as it comes. On a GPU plaintext
+    exists only in its memory.
 
     source:      a file descriptor that can be read at any place (`file.fileno()`), or the file's
                  bytes.

@@ -3,7 +3,7 @@
 the disk to the GPU's memory without the host's. Needs the extra `gds`.
 
 Elsewhere kvikio reads through host memory too, and `DecryptedFile.read_device` is faster: take this
-for disks with GPUDirect Storage alone.
+only for disks with GPUDirect Storage.
 """
 
 from __future__ import annotations

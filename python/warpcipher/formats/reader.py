@@ -429,7 +429,7 @@ class DecryptedFile(Uncopied, io.BufferedReader):
         """Fills `out` from the current position; fewer bytes only at the end of the file. Returns
         how many.
 
-        out:    a writable buffer or array. On a GPU plaintext exists in its memory alone:
+        out:    a writable buffer or array. On a GPU plaintext exists only in its memory:
                 ciphertext travels there in overlapped pieces. `raw` files go to host memory only.
         stream: for an array on a GPU: its former uses are on this stream; None: on the current one
                 of its library. The call returns when all is there.

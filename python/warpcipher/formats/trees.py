@@ -82,7 +82,7 @@ def head_of(data: bytes) -> str:
 
 
 def open_regular(path: str, folder: int | None = None) -> int | None:
-    """A descriptor of a regular file that is no link; None for anything else, without waiting for
+    """A descriptor of a regular file, not of a link; None for anything else, without waiting for
     the other end of a pipe. folder: a descriptor that `path` is relative to. Raises OSError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, dir_fd=folder)
@@ -270,7 +270,7 @@ def _check_listed(
     path: str, root: str, name: str, key: object, chosen: Format, options: Options
 ) -> None:
     """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
-    ManifestError where its line is not that of a manifest.
+    ManifestError if its line is malformed.
 
     Only its line of the manifest is read: trees have up to millions.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts on a GPU, written to a file: encrypted there, so that host memory holds ciphertext alone,
+"""Texts on a GPU, written to a file: encrypted there, so that host memory holds only ciphertext,
 or as they are."""
 
 from __future__ import annotations

@@ -280,9 +280,9 @@ def test_files_of_keys() -> None:
     assert age.recipients(f"{ME.recipient}\n#x\n{YOU.recipient}") == [ME.recipient, YOU.recipient]
     with pytest.raises(ValueError, match="line 2: no identity of age: its checksum"):
         age.identities("# x\n" + ME.to_text()[:-1] + "Q")
-    with pytest.raises(ValueError, match="there is no identity"):
+    with pytest.raises(ValueError, match="no identity"):
         age.identities("# nothing\n")
-    with pytest.raises(ValueError, match="there is no recipient"):
+    with pytest.raises(ValueError, match="no recipient"):
         age.recipients(b"")
     with pytest.raises(ValueError, match="characters that are not ASCII"):
         age.recipients("ä".encode())

@@ -79,7 +79,7 @@ class Age(Format):
         if any(stanza.type == "scrypt" for stanza in stanzas):
             return "its passphrase, with --passphrase"
         if stanzas:
-            return f"an identity, with -i FILE: it is for {header.told(stanzas)}"
+            return f"an identity, with -i FILE: it is for {header.recipients_text(stanzas)}"
         return "an identity, with -i FILE, or --passphrase"
 
     def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
@@ -108,7 +108,7 @@ class Age(Format):
         options.refuse_others(self.name, "armor")
         recipients = _parsed(key)
         if len(recipients) > 1 and any(isinstance(one, Passphrase) for one in recipients):
-            raise ValueError("format age takes a passphrase alone, without other recipients")
+            raise ValueError("format age takes a passphrase only without other recipients")
         file_key = os.urandom(FILE_KEY_SIZE)
         head = header.build(file_key, tuple(one.wrap(file_key) for one in recipients))
         nonce = os.urandom(payload.NONCE_SIZE)
@@ -124,7 +124,7 @@ class Age(Format):
             parsed = header.parse(prefix)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
-        reason = f"{reason}, and is for {parsed.told()}"
+        reason = f"{reason}, and is for {parsed.recipients_text()}"
         chunks_of = payload.layout(parsed.size)
         try:
             plaintext_size, chunks = chunks_of.plaintext_size(size), chunks_of.chunk_count(size)

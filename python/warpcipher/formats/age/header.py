@@ -61,19 +61,19 @@ class Header:
     mac: bytes
     size: int
 
-    def told(self) -> str:
+    def recipients_text(self) -> str:
         """The recipients, for people."""
-        return told(self.stanzas)
+        return recipients_text(self.stanzas)
 
     def check(self, file_key: bytes) -> None:
-        """Raises InvalidTag where the header is not that of the file key."""
+        """Raises InvalidTag if the file key is not of this header."""
         if not hmac.compare_digest(_mac(file_key, self.signed), self.mac):
             raise wc.InvalidTag(
                 "the header's MAC does not match its file key: the header was changed"
             )
 
 
-def told(stanzas: Sequence[Stanza]) -> str:
+def recipients_text(stanzas: Sequence[Stanza]) -> str:
     """The recipients of a file, for people: "3 recipients (X25519: 2, ssh-rsa: 1)"."""
     kinds = [re.sub(r"[^\w.+-]", "?", stanza.type)[:30] for stanza in stanzas]
     if len(kinds) == 1:

@@ -61,7 +61,7 @@ def identities(data: bytes | str, passphrase: str | bytes | None = None) -> list
     _refuse_others(data, "an identity of age, AGE-SECRET-KEY-1..., or an SSH secret key")
     found = list(_parsed(data, _identity))
     if not found:
-        raise ValueError("there is no identity: expected a line AGE-SECRET-KEY-1...")
+        raise ValueError("no identity: expected a line AGE-SECRET-KEY-1...")
     return found
 
 
@@ -77,7 +77,7 @@ def recipients(data: bytes | str) -> list[Recipient]:
     _refuse_others(data, "a recipient, age1..., ssh-ed25519 ... or ssh-rsa ...")
     found = list(_parsed(data, _recipient))
     if not found:
-        raise ValueError("there is no recipient: expected a line age1...")
+        raise ValueError("no recipient: expected a line age1...")
     return found
 
 
@@ -85,7 +85,7 @@ def _content(data: bytes | str) -> bytes:
     """Without a byte order mark, which Windows puts before text."""
     data = data.encode() if isinstance(data, str) else bytes(data)
     if len(data) > LONGEST and not is_encrypted(data):
-        raise ValueError(f"more than {LONGEST} bytes: that is no file of keys")
+        raise ValueError(f"more than {LONGEST} bytes: that is not a file of keys")
     if in_utf16(data):
         raise ValueError("text in UTF-16: write it in ASCII")
     return data.removeprefix(codecs.BOM_UTF8)
@@ -135,7 +135,7 @@ def _ascii(text: bytes) -> str:
 def _opened(data: bytes, passphrase: keys.Passphrase) -> bytes:
     """The plaintext of a small file."""
     if len(data) > LONGEST:
-        raise ValueError(f"more than {LONGEST} bytes: that is no file of keys")
+        raise ValueError(f"more than {LONGEST} bytes: that is not a file of keys")
     if armor.is_armor(data):
         decoded = bytearray(len(data))
         count = read_whole(armor.ArmorReader(io.BytesIO(data)), memoryview(decoded))

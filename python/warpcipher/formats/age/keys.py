@@ -4,7 +4,7 @@
 X25519   -> X25519 SHARE         SHARE: the public key of a fresh secret one
          wrap key = HKDF-SHA-256(ikm = X25519(secret, recipient), salt = SHARE || recipient,
                                  info = "age-encryption.org/v1/X25519")
-scrypt   -> scrypt SALT LOG_N    alone in its header
+scrypt   -> scrypt SALT LOG_N    by itself in its header
          wrap key = scrypt(passphrase, "age-encryption.org/v1/scrypt" || SALT, N = 2^LOG_N)
 
 body     = ChaCha20-Poly1305(wrap key, nonce = 0, file key), 32 bytes
@@ -23,7 +23,7 @@ import warpcipher as wc
 from ..._uncopied import Uncopied
 from .. import bech32, curve25519
 from ..layout import FormatError
-from .header import Stanza, decode, encode, told
+from .header import Stanza, decode, encode, recipients_text
 
 FILE_KEY_SIZE = 16
 WRAPPED_SIZE = FILE_KEY_SIZE + curve25519.TAG_SIZE
@@ -242,7 +242,9 @@ class Passphrase(Uncopied):
                 f"malformed header: the salt of scrypt has {len(salt)} bytes, expected {SALT_SIZE}"
             )
         if not re.fullmatch(r"[1-9][0-9]{0,2}", stanza.arguments[1]):
-            raise FormatError("malformed header: the work factor of scrypt is no number from 1 on")
+            raise FormatError(
+                "malformed header: the work factor of scrypt is not a number from 1 on"
+            )
         log_n = int(stanza.arguments[1])
         if log_n > self.most_work:
             raise FormatError(
@@ -313,10 +315,10 @@ def _refusal(stanzas: Sequence[Stanza], identities: Identities) -> str:
             return "the file was encrypted with a passphrase: give it"
         return "wrong key: the passphrase is another, or the header is damaged"
     if not count:
-        return f"the file has no passphrase, it is for {told(stanzas)}: give an identity"
+        return f"the file has no passphrase, it is for {recipients_text(stanzas)}: give an identity"
     given = "the identity opens" if count == 1 else f"the {count} identities open"
     left_out = "".join(f"; {reason}" for reason in sorted(others))
     return (
-        f"wrong key: {given} nothing; the file is for {told(stanzas)}, or its header is damaged"
-        f"{left_out}"
+        f"wrong key: {given} nothing; the file is for {recipients_text(stanzas)}, or its header is "
+        f"damaged{left_out}"
     )

@@ -131,7 +131,7 @@ def _text(kind: str, data: bytes) -> str:
 def _body(data: bytes | str, kind: str) -> bytes:
     text = data.encode() if isinstance(data, str) else bytes(data)
     if len(text) > LONGEST:
-        raise ValueError(f"more than {LONGEST} bytes: that is no key of Crypt4GH")
+        raise ValueError(f"more than {LONGEST} bytes: that is not a key of Crypt4GH")
     found = re.fullmatch(
         rb"\s*-----BEGIN CRYPT4GH ([A-Z]+) KEY-----\s([A-Za-z0-9+/=\s]+)"
         rb"-----END CRYPT4GH \1 KEY-----\s*",
