@@ -338,7 +338,8 @@ def test_one_iv_encrypts_one_file(folder: Path, algorithm: str) -> None:
     )
     # Once more the same file: it could have changed meanwhile.
     refuse(folder, "raw", "encrypt", *options, "a", "./a", "-o", "out", text="2 files cannot")
-    refuse(folder, "raw", "encrypt", *options, "-", "-", text="standard input (-) is the only input")
+    only = "standard input (-) is the only input"
+    refuse(folder, "raw", "encrypt", *options, "-", "-", text=only)
 
 
 def test_one_iv_encrypts_the_only_file_of_a_tree(folder: Path) -> None:
