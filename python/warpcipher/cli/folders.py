@@ -48,6 +48,11 @@ def identity_of(status: os.stat_result) -> Identity:
     return status.st_dev, status.st_ino
 
 
+def parts_of(name: str) -> tuple[str, ...]:
+    """The folders of a name in a tree; the root has none."""
+    return tuple(name.split("/")) if name else ()
+
+
 def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> int:
     """A descriptor of the folder base/parts[0]/... . Only `base` may be a symbolic link.
 

@@ -27,7 +27,6 @@ from .errors import (
     usage,
 )
 from .run import Looks
-from .tree_run import Sealed
 
 if TYPE_CHECKING:
     from warpcipher.formats.trees import Entry, Manifest
@@ -113,18 +112,20 @@ def is_tree(path: str) -> bool:
 def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
     """The manifest of a tree. Raises CliError, OSError."""
     from warpcipher import formats
+    from warpcipher.formats.trees import Sealed
 
+    from . import trees
     from .jobs import Tree
-    from .trees import without_manifest
 
     os.stat(path)
     folder, name = os.path.split(_manifest_of(path))
     root = folder or "."
     chosen = formats.resolve(format_name, key)
     kind = "journal" if name == JOURNAL else "manifest"
-    found = Sealed(key, chosen, formats.Options(context=context)).read(root, kind)
+    sealed = Sealed(key, chosen, formats.Options(context=context))
+    found = trees.read(sealed, root, kind)
     if found is None:
-        raise without_manifest(Tree(root, root))
+        raise trees.without_manifest(Tree(root, root))
     return found
 
 

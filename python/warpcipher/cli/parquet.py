@@ -177,8 +177,7 @@ class ParquetRun(Run):
     def _finish(self, plan: jobs.Plan) -> None:
         for tree in plan.trees:
             for name, (mode, _) in sorted(tree.folders.items(), reverse=True):
-                parts = tuple(name.split("/")) if name else ()
-                folders.finish(tree.target, parts, mode, None, always=False)
+                folders.finish(tree.target, folders.parts_of(name), mode, None, always=False)
 
     def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
         """A key that is missing is named by its option."""

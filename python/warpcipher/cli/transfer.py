@@ -27,7 +27,7 @@ from .recipients import HEAD_SIZE, Holder, head_of
 from .report import Progress
 from .run import Run
 from .settings import Settings, check_options, decrypt_options, encrypt_options, raw_options
-from .tree_run import Sealed, Trees
+from .tree_run import Trees
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
@@ -51,8 +51,8 @@ class Transfer(Run):
         self._check_iv()
         self._format = formats.resolve(settings.format_name, self._key)
         super().__init__(settings, self._format.name)
-        sealed = Sealed(self._key, self._format, self._extra)
-        self._trees = Trees(settings, sealed, self._report, self._kept, task)
+        how = self._key, self._format, self._extra
+        self._trees = Trees(settings, *how, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import functools
 import os
 from typing import TYPE_CHECKING, Literal
 
-from warpcipher._tree_names import JOURNAL, NAME, is_own, names_of, root_above
+from warpcipher._tree_names import NAME, is_own, names_of, root_above
 
 from . import files, folders, jobs
 from .errors import (
@@ -31,93 +31,9 @@ from .settings import Settings
 # Most runs have no tree: what only trees need is imported where one is.
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
-    from warpcipher.formats.trees import Manifest
+    from warpcipher.formats.trees import Entry, Sealed
 
     from .trees import Growing, Whole
-
-
-class Sealed:
-    """The key, format and options of a run, as far as trees need them."""
-
-    def __init__(self, key: object, chosen: Format, options: Options) -> None:
-        self.format = chosen
-        self._key = key
-        self.options = options
-        # A public key encrypts, and opens nothing.
-        opening = [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
-        self._opening = opening if chosen.name == "age" else key
-
-    @property
-    def can_open(self) -> bool:
-        """Whether the key opens what it encrypts."""
-        return self._opening != []
-
-    def options_of(self, name: str) -> Options:
-        """Those of a file of a tree that has a manifest."""
-        if not self.format.takes_context:
-            return self.options
-        from warpcipher.formats.trees import options_of
-
-        return options_of(self.options, name)
-
-    def opens(self, descriptor: int, options: Options) -> bool:
-        """Whether the key opens the beginning of a file, which stays where it is."""
-        from warpcipher.formats.trees import opens
-
-        return self.can_open and opens(descriptor, self._opening, self.format, options)
-
-    def options_in_place(
-        self, path: str, descriptor: int, names: list[str] | None
-    ) -> Options | None:
-        """Those of a file that does not open by itself, where it is that of a tree: one of these
-        names opens it; None: its manifest lists it. Raises InvalidTag."""
-        chosen = self.format
-        if not (chosen.takes_context and chosen.binds_chunks):
-            return None
-        if self.opens(descriptor, self.options):
-            return None
-        from warpcipher.formats.trees import options_in_place
-
-        if names is None:
-            return options_in_place(path, self._opening, chosen, self.options)
-        named = (self.options_of(name) for name in names)
-        return next((options for options in named if self.opens(descriptor, options)), None)
-
-    def read(self, root: str, kind: str) -> Manifest | None:
-        """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
-        from warpcipher import InvalidTag
-        from warpcipher.formats import FormatError
-        from warpcipher.formats.trees import Manifest, ManifestError, read_text
-
-        path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
-        try:
-            text = read_text(root, kind, self._opening, self.format, self.options)
-            return None if text is None else Manifest.from_bytes(text)
-        except ManifestError as error:
-            raise NotAuthenticError(f"{shown(path)}: {error}") from None
-        except (InvalidTag, FormatError):
-            raise NotAuthenticError(
-                f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
-                "changed: nothing of the tree is trusted"
-            ) from None
-
-    def write(self, root: str, manifest: Manifest, kind: str, kept: Kept) -> None:
-        """Gives a tree its manifest or journal, in the place of the one that it has."""
-        from warpcipher.formats import encrypt_stream
-        from warpcipher.formats.trees import options_of_manifest
-
-        name = NAME if kind == "manifest" else JOURNAL
-        folder = folders.open_folder(root, ())
-        path = os.path.join(root, name)
-        with OutputFile(folder, name, path, force=True, kept=kept, beneath=True) as output:
-            encrypt_stream(
-                io.BytesIO(manifest.to_bytes()),
-                output,
-                self._key,
-                format=self.format.name,
-                options=options_of_manifest(self.format, self.options, kind),
-            )
-            output.commit(None)
 
 
 DEFAULT_FOLDER_MODE = 0o777
@@ -157,13 +73,17 @@ class Trees:
     def __init__(
         self,
         settings: Settings,
-        sealed: Sealed,
+        key: object,
+        chosen: Format,
+        options: Options,
         report: Report,
         kept: Kept,
         task: Literal["encrypt", "decrypt", "check"],
     ) -> None:
         self._settings = settings
-        self._sealed = sealed
+        self._key = key
+        self._format = chosen
+        self._options = options
         self._report = report
         self._kept = kept
         self._encrypt = task == "encrypt"
@@ -172,10 +92,21 @@ class Trees:
         self._growing: dict[jobs.Tree | None, Growing] = {}
         self._whole: dict[jobs.Tree | None, Whole] = {}
 
+    @functools.cached_property
+    def _sealed(self) -> Sealed:
+        from warpcipher.formats.trees import Sealed
+
+        return Sealed(self._key, self._format, self._options)
+
+    def _entry(self, job: jobs.Job) -> Entry | None:
+        """What the manifest says of a file of a tree that is decrypted or checked."""
+        whole = self._whole.get(job.tree)
+        return None if whole is None else whole.files[job.name]
+
     def _binds(self, tree: jobs.Tree) -> bool:
         """Whether a tree has a manifest. Several files are encrypted without one where their format
         has none."""
-        chosen = self._sealed.format
+        chosen = self._format
         if self._settings.no_manifest or not chosen.authenticated:
             return False
         return chosen.binds_chunks or bool(tree.source) or len(tree.folders) > 1
@@ -207,9 +138,9 @@ class Trees:
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 self._skip_others(tree)
-            elif not self._sealed.format.binds_chunks:
+            elif not self._format.binds_chunks:
                 raise usage(
-                    f"{name}: format {self._sealed.format.name} does not bind its "
+                    f"{name}: format {self._format.name} does not bind its "
                     "blocks to their file, and a manifest could not show which blocks are of an "
                     "older version: take --no-manifest, another format, or encrypt a tar archive"
                 )
@@ -258,8 +189,7 @@ class Trees:
             there = os.stat(job.target.path, follow_symlinks=False)
         except OSError:
             return False, ""
-        if job.tree in self._whole:
-            entry = self._whole[job.tree].files[job.name]
+        if (entry := self._entry(job)) is not None:
             same_time = self._settings.no_preserve or there.st_mtime_ns == entry.mtime
             if there.st_size == entry.size and same_time:
                 return False, "complete"
@@ -300,16 +230,20 @@ class Trees:
             self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
-        if self._encrypt or job.source is None or not source.is_regular:
-            return self._sealed.options
+        chosen = self._format
+        by_itself = not (chosen.takes_context and chosen.binds_chunks)
+        if self._encrypt or job.source is None or not source.is_regular or by_itself:
+            return self._options
         # One file of a tree, or a tree that lost its manifest.
-        names = None
-        if self._settings.no_manifest:
-            whole = job.tree is not None and root_above(source.path) is None
-            extension = self._sealed.format.extension
-            names = [job.name] if whole else names_of(source.path, extension)
-        found = self._sealed.options_in_place(source.path, source.descriptor, names)
-        return found or self._sealed.options
+        if self._sealed.opens(source.descriptor, self._options):
+            return self._options
+        if not self._settings.no_manifest:
+            return self._sealed.options_in_place(source.path) or self._options
+        whole = job.tree is not None and root_above(source.path) is None
+        names = [job.name] if whole else names_of(source.path, chosen.extension)
+        bound = map(self._sealed.options_of, names)
+        opening = (one for one in bound if self._sealed.opens(source.descriptor, one))
+        return next(opening, self._options)
 
     def attributes(
         self, job: jobs.Job, source: files.InputFile
@@ -317,30 +251,24 @@ class Trees:
         """The mode and times that the output gets."""
         if self._settings.no_preserve:
             return None, None
-        if job.tree in self._whole:
-            entry = self._whole[job.tree].files[job.name]
+        if (entry := self._entry(job)) is not None:
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
 
     def sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
-        """What the plaintext of a file is written to: holes stay holes."""
-        if (
-            job.tree in self._whole
-            and isinstance(target, OutputFile)
-            and self._whole[job.tree].files[job.name].holes
-        ):
-            return WithHoles(target)
-        return target
+        """The target of the plaintext of a file: holes stay holes."""
+        entry = self._entry(job)
+        holes = entry is not None and entry.holes and isinstance(target, OutputFile)
+        return WithHoles(target) if holes else target  # type: ignore[arg-type]
 
     def check_size(self, job: jobs.Job, count: int) -> None:
         """Compares the bytes of plaintext of a file of a tree with its manifest's. Raises
         CliError."""
-        if job.tree in self._whole and count != (
-            size := self._whole[job.tree].files[job.name].size
-        ):
+        entry = self._entry(job)
+        if entry is not None and count != entry.size:
             raise NotAuthenticError(
                 f"{shown(job.path)} has {counted(count, 'byte')} of plaintext, and the manifest of "
-                f"its tree says {size}: a holder of the key changed one of the two"
+                f"its tree says {entry.size}: a holder of the key changed one of the two"
             )
 
     def finish(self, plan: jobs.Plan) -> None:
@@ -353,8 +281,7 @@ class Trees:
             if self._is_left_out(tree) or not os.path.isdir(tree.target):
                 continue
             for name in self._folders_of(tree):
-                parts = tuple(name.split("/")) if name else ()
-                os.close(folders.open_folder(tree.target, parts, create=True))
+                os.close(folders.open_folder(tree.target, folders.parts_of(name), create=True))
             if tree in self._whole:
                 self._make_links(tree)
             if tree in self._growing:
@@ -378,7 +305,7 @@ class Trees:
         for name, (mode, times) in reversed(self._folders_of(tree).items()):
             folders.finish(
                 tree.target,
-                tuple(name.split("/")) if name else (),
+                folders.parts_of(name),
                 mode if preserve else files.default_mode(DEFAULT_FOLDER_MODE),
                 times if preserve else None,
                 always=self._settings.goes_on or self._settings.force,
@@ -388,7 +315,7 @@ class Trees:
         from . import trees
 
         for entry in self._whole[tree].manifest.of_kind("link"):
-            place = jobs.Place(tree.target, tuple(entry.name.split("/")), beneath=True)
+            place = jobs.Place(tree.target, folders.parts_of(entry.name), beneath=True)
             try:
                 trees.make_link(
                     place,

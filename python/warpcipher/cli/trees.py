@@ -14,11 +14,21 @@ import errno
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from warpcipher import InvalidTag
 from warpcipher._new_file import unfinished
 from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
-from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
+from warpcipher.formats import FormatError
+from warpcipher.formats.trees import (
+    NAMES,
+    Entry,
+    Manifest,
+    ManifestError,
+    Sealed,
+    head_of,
+    open_regular,
+)
 
 from . import folders
 from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
@@ -26,14 +36,26 @@ from .files import Kept, OutputFile, check_target, named
 from .jobs import Attributes, Job, Naming, Place, Tree, find_tree
 from .process import remove
 
-if TYPE_CHECKING:
-    from .tree_run import Sealed
-
 LEAST_SECONDS = 1.0
 """Between two writes of a journal, and at least SHARE times what the last one took."""
 SHARE = 20
 SHOWN = 5
 """Names of each kind that an error shows."""
+
+
+def read(sealed: Sealed, root: str, kind: str) -> Manifest | None:
+    """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
+    path = os.path.join(root, NAMES[kind])
+    try:
+        text = sealed.read(root, kind)
+        return None if text is None else Manifest.from_bytes(text)
+    except ManifestError as error:
+        raise NotAuthenticError(f"{shown(path)}: {error}") from None
+    except (InvalidTag, FormatError):
+        raise NotAuthenticError(
+            f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
+            "changed: nothing of the tree is trusted"
+        ) from None
 
 
 class Growing:
@@ -54,7 +76,7 @@ class Growing:
             )
         before, journal = None, None
         if sealed.can_open:
-            before, journal = (sealed.read(tree.target, kind) for kind in ("manifest", "journal"))
+            before, journal = (read(sealed, tree.target, kind) for kind in ("manifest", "journal"))
         self._before = before
         self._has_journal = os.path.lexists(os.path.join(tree.target, JOURNAL))
         self._known: dict[str, Entry] = dict(before.entries) if before else {}
@@ -224,7 +246,15 @@ class Growing:
         """Writes what is done, for a run that goes on."""
         if self._added:
             self._has_journal = True
-            self._sealed.write(self.tree.target, self._made, "journal", self._kept)
+            self._write("journal")
+
+    def _write(self, kind: str) -> None:
+        """Gives the tree its manifest or journal, in the place of the one that it has."""
+        root, name = self.tree.target, NAMES[kind]
+        folder, path = folders.open_folder(root, ()), os.path.join(root, name)
+        with OutputFile(folder, name, path, force=True, kept=self._kept, beneath=True) as output:
+            self._sealed.write(output, self._made, kind)
+            output.commit(None)
 
     def finish(self, *, deletes: bool) -> None:
         """Everything that can be done is done: the tree gets its manifest, unless outputs that this
@@ -236,7 +266,7 @@ class Growing:
         unchanged = self._before is not None and self._before.entries == self._made.entries
         if not unchanged:
             self._made.made = int(time.time())
-            self._sealed.write(self.tree.target, self._made, "manifest", self._kept)
+            self._write("manifest")
         if self._has_journal:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.tree.target, JOURNAL))  # noqa: PTH108
@@ -248,7 +278,7 @@ class Whole:
     def __init__(self, tree: Tree, sealed: Sealed) -> None:
         """Raises CliError, which names what was exchanged, renamed, changed, missing or added."""
         self.tree = tree
-        manifest = sealed.read(tree.source, "manifest")
+        manifest = read(sealed, tree.source, "manifest")
         if manifest is None:
             raise without_manifest(tree)
         self.manifest = manifest

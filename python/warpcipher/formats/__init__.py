@@ -96,9 +96,9 @@ def open(
 
 def _in_a_tree(path: PathLike, key: object, chosen: Format, options: Options) -> Options | None:
     """The options of a file that does not open by itself; None where it has no tree."""
-    from .trees import options_in_place
+    from .trees import Sealed
 
-    return options_in_place(path, key, chosen, options)
+    return Sealed(key, chosen, options).options_in_place(path)
 
 
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:

@@ -84,9 +84,9 @@ def decrypt_file(
         except (wc.InvalidTag, FormatError):
             if not reader.seekable() or writer.tell():
                 raise
-            from .trees import options_in_place
+            from .trees import Sealed
 
-            if (bound := options_in_place(source, key, chosen, options)) is None:
+            if (bound := Sealed(key, chosen, options).options_in_place(source)) is None:
                 raise
             reader.seek(0)
             return decrypt_stream(

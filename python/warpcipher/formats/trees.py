@@ -25,15 +25,17 @@ import warpcipher as wc
 from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, JOURNAL, NAME, names_of, root_above
 from .layout import FormatError
-from .stream import decrypt_stream
+from .stream import decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
     from .base import Format, Options
+    from .whole import Writer
 
 LONGEST = 1 << 30
 """Bytes of the largest manifest that is read."""
 LABEL = "warpcipher.tree.v1"
 KINDS = ("folder", "file", "link")
+NAMES = {"manifest": NAME, "journal": JOURNAL}
 
 
 class ManifestError(FormatError):
@@ -60,18 +62,6 @@ def is_file_name(text: str) -> bool:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
-
-
-def options_of(options: Options, name: str) -> Options:
-    """Those of the file of that name in a tree."""
-    return replace(options, context=context_of_file(options.context, name))
-
-
-def options_of_manifest(chosen: Format, options: Options, kind: str) -> Options:
-    """Those of a manifest or journal."""
-    if not chosen.takes_context:
-        return options
-    return replace(options, context=context_of_manifest(options.context, kind))
 
 
 def head_of(data: bytes) -> str:
@@ -209,95 +199,124 @@ class Manifest:
             raise ManifestError("the manifest has a name that leads out of the tree")
 
 
-def read_text(
-    root: str | os.PathLike[str], kind: str, key: object, chosen: Format, options: Options
-) -> bytes | None:
-    """The plaintext of the manifest (kind "manifest") or journal ("journal") of a tree; None: it
-    has none. Raises InvalidTag, FormatError, OSError."""
-    path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
-    try:
-        descriptor = open_regular(path)
-    except FileNotFoundError:
+class Sealed:
+    """The key, format and options that the files of trees are encrypted with."""
+
+    def __init__(self, key: object, chosen: Format, options: Options) -> None:
+        self.format = chosen
+        self.options = options
+        self._key = key
+        # A public key encrypts, and opens nothing.
+        opening = [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
+        self._opening = opening if chosen.name == "age" else key
+
+    @property
+    def can_open(self) -> bool:
+        """Whether the key opens what it encrypts."""
+        return self._opening != []
+
+    def options_of(self, name: str) -> Options:
+        """The options of the file of that name in a tree that has a manifest."""
+        return self._bound(context_of_file(self.options.context, name))
+
+    def _options_of_manifest(self, kind: str) -> Options:
+        return self._bound(context_of_manifest(self.options.context, kind))
+
+    def _bound(self, context: bytes) -> Options:
+        return replace(self.options, context=context) if self.format.takes_context else self.options
+
+    def opens(self, descriptor: int, options: Options) -> bool:
+        """Whether the key opens the beginning of a file, which stays where it is."""
+
+        def read_at(at: int, size: int) -> bytes:
+            return os.pread(descriptor, size, at)
+
+        try:
+            if self.can_open:
+                self.format.open_checked(self._opening, read_at, options).close()
+        except (wc.InvalidTag, FormatError, OSError):
+            return False
+        return self.can_open
+
+    def read(self, root: str | os.PathLike[str], kind: str) -> bytes | None:
+        """The plaintext of the manifest (kind "manifest") or journal ("journal") of a tree; None:
+        it has none. Raises InvalidTag, FormatError, OSError."""
+        try:
+            descriptor = open_regular(os.path.join(root, NAMES[kind]))
+        except FileNotFoundError:
+            return None
+        if descriptor is None:
+            raise ManifestError(f"not a regular file, as a {kind} is")
+        text = io.BytesIO()
+        with open(descriptor, "rb", buffering=0) as file:
+            if os.fstat(descriptor).st_size > LONGEST:
+                raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
+            options = self._options_of_manifest(kind)
+            decrypt_stream(file, text, self._opening, format=self.format.name, options=options)
+        return text.getvalue()
+
+    def write(self, writer: Writer, manifest: Manifest, kind: str) -> None:
+        """Writes a manifest or journal. Raises ManifestError, OSError."""
+        text = io.BytesIO(manifest.to_bytes())
+        options = self._options_of_manifest(kind)
+        encrypt_stream(text, writer, self._key, format=self.format.name, options=options)
+
+    def options_in_place(self, path: str | os.PathLike[str]) -> Options | None:
+        """The options of a file that does not open by itself, if it is one of an encrypted tree.
+
+        Its tree is that of the nearest manifest above it, which must list it. None: it has no tree.
+        Raises InvalidTag for a file that is not where its manifest has it, or is without one;
+        OSError.
+        """
+        if not (self.format.takes_context and self.format.binds_chunks):
+            return None
+        path = os.fsdecode(path)
+        root = root_above(path)
+        names = names_of(path, self.format.extension)
+        if root is not None:
+            self._check_listed(path, root, names[0])
+            return self.options_of(names[0])
+        with open(path, "rb", opener=open_seekable) as file:
+            for name in names:
+                if self.opens(file.fileno(), self.options_of(name)):
+                    raise wc.InvalidTag(
+                        f"the file is part of a tree, {name!r} there, and no folder above it has "
+                        f"the tree's {NAME}: move it back, or take `warpcipher decrypt "
+                        "--no-manifest`, which decrypts it without a look at what belongs to the "
+                        "tree"
+                    )
         return None
-    if descriptor is None:
-        raise ManifestError(f"not a regular file, as a {kind} is")
-    options = options_of_manifest(chosen, options, kind)
-    text = io.BytesIO()
-    with open(descriptor, "rb", buffering=0) as file:
-        if os.fstat(descriptor).st_size > LONGEST:
-            raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
-        decrypt_stream(file, text, key, format=chosen.name, options=options)
-    return text.getvalue()
 
+    def _check_listed(self, path: str, root: str, name: str) -> None:
+        """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
+        ManifestError if its line is malformed.
 
-def opens(descriptor: int, key: object, chosen: Format, options: Options) -> bool:
-    """Whether the key opens the beginning of a file, which stays where it is."""
-    try:
-        chosen.open_checked(key, lambda at, size: os.pread(descriptor, size, at), options).close()
-    except (wc.InvalidTag, FormatError, OSError):
-        return False
-    return True
-
-
-def options_in_place(
-    path: str | os.PathLike[str], key: object, chosen: Format, options: Options
-) -> Options | None:
-    """The options of a file that does not open by itself, if it is that of an encrypted tree.
-
-    Its tree is that of the nearest manifest above it, which must list it. None: it has no tree.
-    Raises InvalidTag for a file that is not where its manifest has it, or is without one; OSError.
-    """
-    if not (chosen.takes_context and chosen.binds_chunks):
-        return None
-    path = os.fsdecode(path)
-    root = root_above(path)
-    names = names_of(path, chosen.extension)
-    if root is not None:
-        _check_listed(path, root, names[0], key, chosen, options)
-        return options_of(options, names[0])
-    with open(path, "rb", opener=open_seekable) as file:
-        for name in names:
-            if opens(file.fileno(), key, chosen, options_of(options, name)):
-                raise wc.InvalidTag(
-                    f"the file is part of a tree, {name!r} there, and no folder above it has the "
-                    f"tree's {NAME}: move it back, or take `warpcipher decrypt --no-manifest`, "
-                    "which decrypts it without a look at what belongs to the tree"
-                )
-    return None
-
-
-def _check_listed(
-    path: str, root: str, name: str, key: object, chosen: Format, options: Options
-) -> None:
-    """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
-    ManifestError if its line is malformed.
-
-    Only its line of the manifest is read: trees have up to millions.
-    """
-    try:
-        text = read_text(root, "manifest", key, chosen, options)
-    except (wc.InvalidTag, FormatError):
-        raise wc.InvalidTag(
-            f"the file is part of the tree {root!r}, whose manifest this key and context do not "
-            "open: wrong key or context, or the manifest was changed"
-        ) from None
-    import json
-
-    start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
-    at = -1 if text is None else text.find(start)
-    if text is None or at < 0:
-        raise wc.InvalidTag(
-            f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it was "
-            "renamed, moved or added"
-        )
-    try:
-        entry = Entry(**json.loads(text[at + 1 : text.index(b"\n", at + 1)]))
-    except (ValueError, TypeError, RecursionError):
-        raise ManifestError("the manifest has an entry that no manifest has") from None
-    with open(path, "rb", opener=open_seekable) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size != entry.sealed or head_of(file.read(HEAD_SIZE)) != entry.head:
+        Only its line of the manifest is read: trees have up to millions.
+        """
+        try:
+            text = self.read(root, "manifest")
+        except (wc.InvalidTag, FormatError):
             raise wc.InvalidTag(
-                f"this is not the file that the manifest of the tree {root!r} lists there: it "
-                "was exchanged, cut or damaged, or is of another time"
+                f"the file is part of the tree {root!r}, whose manifest this key and context do "
+                "not open: wrong key or context, or the manifest was changed"
+            ) from None
+        import json
+
+        start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
+        at = -1 if text is None else text.find(start)
+        if text is None or at < 0:
+            raise wc.InvalidTag(
+                f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it "
+                "was renamed, moved or added"
             )
+        try:
+            entry = Entry(**json.loads(text[at + 1 : text.index(b"\n", at + 1)]))
+        except (ValueError, TypeError, RecursionError):
+            raise ManifestError("the manifest has an entry that no manifest has") from None
+        with open(path, "rb", opener=open_seekable) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.sealed or head_of(file.read(HEAD_SIZE)) != entry.head:
+                raise wc.InvalidTag(
+                    f"this is not the file that the manifest of the tree {root!r} lists there: it "
+                    "was exchanged, cut or damaged, or is of another time"
+                )
