@@ -77,7 +77,7 @@ def test_crypt4gh(folder: Path) -> None:
     assert (folder / "g").read_bytes() == PLAIN
     assert b"does not authenticate the order and number of its chunks" in done.stderr
     done = run("decrypt", "-i", "me", "--format", "crypt4gh", "f.c4gh", cwd=folder, expect=2)
-    assert b"these keys are of format age, not of crypt4gh" in done.stderr
+    assert b"these are keys of format age, not of crypt4gh" in done.stderr
 
 
 @pytest.mark.parametrize("armor", [False, True])
@@ -362,7 +362,7 @@ def test_keygen_of_crypt4gh(folder: Path) -> None:
         (("keygen", "-p", "--format", "age", "me"), b"me exists"),
         (("keygen", "--public", "--force", "me"), b"--public reads FILE"),
         (("keygen", "--public", "team"), b"a recipient was given for an identity"),
-        (("encrypt", "-i", "me", "--format", "tink", "f"), b"keys are of format age, not of tink"),
+        (("encrypt", "-i", "me", "--format", "tink", "f"), b"keys of format age, not of tink"),
         (("encrypt", "-i", "me", "-o", "me", "--force", "f"), b"me is the key file"),
         (("keygen", "--passphrase-fd", "0", "new"), b"encrypts the keys of --format age"),
     ],
