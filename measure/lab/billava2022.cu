@@ -116,7 +116,7 @@ class KeyExpansion final : public Job {
 
 // ---- the naive cipher (section 3.1) ---------------------------------------------------------------------------------
 
-// What both ciphers are made from. An iv makes it CTR.
+// The key of both ciphers. An iv makes it CTR.
 struct Key {
   explicit Key(const Setting& setting) {
     check_len("key", setting.key.size(), {16, 32});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every job on a GPU needs: its device made current, its kernel's attributes, and shared memory.
+// The common parts of jobs on a GPU: the device made current, memory of it, the kernel's attributes, shared memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -65,7 +65,7 @@ class DeviceMemory {
 // A job of one kernel, which runs with `threads_` a block and `shared_len_` bytes of dynamic shared memory.
 class KernelJob : public Job {
  public:
-  // What the runtime knows of the kernel.
+  // The runtime's figures of the kernel.
   Facts facts() const override {
     const DeviceScope scope(device_);
     cudaFuncAttributes attributes{};

@@ -60,7 +60,7 @@ struct Reads {
   std::uint32_t reads;
 };
 
-// The same on the CPU: what the kernels are checked against.
+// The same on the CPU, to check the kernels by.
 class HostReads final : public Job {
  public:
   explicit HostReads(const Setting& setting) : reads_(setting) {

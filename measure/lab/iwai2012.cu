@@ -35,7 +35,7 @@ constexpr unsigned rounds = 10;
 __constant__ const Tables constant_tables = make_tables(aes::te0);
 __device__ const Tables global_tables = make_tables(aes::te0);
 
-// What a kernel is compiled for. bytes: of the state, a thread. tables: 4, or 1 that is rotated.
+// The choices that a kernel is compiled for. bytes: of the state, a thread. tables: 4, or 1 that is rotated.
 template <unsigned Bytes, Place TablePlace, unsigned TableCount, Place KeyPlace, Text TextPlace>
 struct Policy {
   static constexpr unsigned bytes = Bytes;
@@ -43,7 +43,7 @@ struct Policy {
   static constexpr unsigned tables = TableCount;
   static constexpr bool shared_keys = KeyPlace == Place::shared;
   static constexpr Text text = TextPlace;
-  static constexpr unsigned copies = Bytes == 16 ? 1 : 2;  // a thread alone with its block needs no second
+  static constexpr unsigned copies = Bytes == 16 ? 1 : 2;  // a thread with a block of its own needs no second
 
   // Offsets in shared memory, in words.
   static constexpr unsigned keys_at = shared_tables ? 256 * TableCount : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a paper's file offers: its variants, each a way to do the paper's work, made into a job for one key. Timing,
+// A paper's file offers variants, each a way to do the paper's work, which are made into a job for one key. Timing,
 // checking and tables are the business of python/warpcipher/lab.
 //
 // Kernels here follow papers, not this project's rules: many look secrets up in tables, in a time that depends on
@@ -39,7 +39,7 @@ class Parameters {
   std::vector<std::string> known_;
 };
 
-// What a job is made from. key and iv are copied; the job wipes its copies when it is destroyed. iv: for a job of many
+// A job is made from this. key and iv are copied; the job wipes its copies when it is destroyed. iv: for a job of many
 // messages, their descriptions, which hold their IVs.
 struct Setting {
   std::span<const std::uint8_t> key;
@@ -67,7 +67,7 @@ class Job {
   // Returns when the work is done on a CPU, or enqueued on a stream of the job's GPU. Throws Error.
   virtual void run(const Data& data, Stream stream) = 0;
 
-  // About the kernel: what the runtime tells of it. Empty for the CPU.
+  // The runtime's figures of the kernel. Empty for the CPU.
   virtual Facts facts() const { return {}; }
 };
 
@@ -80,7 +80,7 @@ struct Variant {
   std::string_view absent = "this build has no CUDA";
 };
 
-// For Variant::make, of a job that the setting alone describes.
+// For Variant::make, of a job that only the setting describes.
 template <class T>
 std::unique_ptr<Job> construct(const Setting& setting) {
   return std::make_unique<T>(setting);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four T-boxes of the papers, and AES by them on one CPU thread: what the papers compare their GPUs with.
+// The four T-boxes of the papers, and AES by them on one CPU thread, with which the papers compare their GPUs.
 //
 // Timing: lookups in the CPU's cache take a time that depends on keys and data. Not constant time.
 #pragma once
@@ -39,7 +39,7 @@ struct RoundKeys {
   int rounds;
 };
 
-// key: 16, 24 or 32 bytes. Of decryption: those of the equivalent inverse cipher (FIPS 197, section 5.3.5).
+// key: 16, 24 or 32 bytes. Of decryption: the keys of the equivalent inverse cipher (FIPS 197, section 5.3.5).
 inline Secret<RoundKeys> expand_key(std::span<const std::uint8_t> key, bool decrypt = false) {
   const Secret schedule(decrypt ? aes::expand_decryption_key(key.data(), key.size())
                                 : aes::expand_key(key.data(), key.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // J. Yang, J. Goodman, "Symmetric Key Cryptography on Modern Graphics Hardware", 2007: bitsliced key search for DES and
-// AES-128 (sections 4 and 5). What is computed is in yang2007_search.hpp; section 6 is in yang2007_block.cu.
+// AES-128 (sections 4 and 5). The computation is in yang2007_search.hpp; section 6 is in yang2007_block.cu.
 //
 // A job is the paper's: threads that each go through as many iterations, 32 keys at a time. Plaintext and ciphertext
 // come as the job's iv, the keys' fixed bits as its key. A thread writes where it found a match; the CPU reads what all
@@ -76,7 +76,7 @@ struct Aes {
   }
 };
 
-// What every search is made from.
+// The task of every search.
 template <class Cipher>
 struct Task {
   explicit Task(const Setting& setting) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yang2007, section 6: AES-128 decryption by blocks, a thread each, by T-tables: with integers, and with floating point
-// alone, as GPUs had it before 2007. There a state is sixteen floats, and XOR is arithmetic or a table.
+// yang2007, section 6: AES-128 decryption by blocks, a thread each, by T-tables: with integers, and only with floating
+// point, as GPUs had it before 2007. There a state is sixteen floats, and XOR is arithmetic or a table.
 //
 // Substitutes: the paper reads bytes from textures as floats from 0 to 1 and addresses textures by floats; here
 // bytes become floats from 0 to 255 when loaded and indices when looked up. Tables lie in global memory, read through
@@ -66,7 +66,7 @@ __global__ void decrypt_integer(const uint4* in, uint4* out, std::size_t count,
   out[index] = make_uint4(s[0], s[1], s[2], s[3]);
 }
 
-// ---- floating point alone (section 6.1) -----------------------------------------------------------------------------
+// ---- floating point only (section 6.1) ------------------------------------------------------------------------------
 
 // How a processor without integers adds bytes in GF(2) (Table 3).
 enum class Xor { arithmetic, table256, table16, hybrid };

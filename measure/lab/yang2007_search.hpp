@@ -48,7 +48,7 @@ WARPCIPHER_INLINE constexpr Word key_plane(unsigned j, std::uint32_t iteration, 
   return mask_of(range.fixed[j / 32], j % 32);
 }
 
-// What a thread writes: where its last match is. keys: a bit for each key of that iteration, 0 for no match.
+// A thread writes where its last match is. keys: a bit for each key of that iteration, 0 for no match.
 struct Match {
   std::uint32_t iteration;
   std::uint32_t keys;
@@ -205,7 +205,7 @@ WARPCIPHER_INLINE constexpr void add(State& s, const State& other) {
 }
 
 // Makes the next round key of 32 keys, row by row (the paper's transposed key array): only one S-box a row. Planes:
-// planes.get(i) and planes.set(i, x) are plane i of the round key. each(byte, bit, x) is told every new plane.
+// planes.get(i) and planes.set(i, x) are plane i of the round key. each(byte, bit, x) gets every new plane.
 template <class Planes, class Each>
 WARPCIPHER_INLINE constexpr void next_round_key(Planes& planes, unsigned round, const Each& each) {
   const std::uint32_t constant = round < 9 ? 1u << (round - 1) : round == 9 ? 0x1bu : 0x36u;
@@ -234,7 +234,7 @@ WARPCIPHER_INLINE constexpr void next_round_key(Planes& planes, unsigned round, 
   }
 }
 
-// The schedule computed on the fly. planes: those of the round key, 128.
+// The schedule computed on the fly. planes: the 128 of the round key.
 template <class Planes>
 struct OnTheFly {
   Planes planes;

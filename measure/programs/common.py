@@ -6,15 +6,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import NamedTuple
+
+from warpcipher_measure.machine import look
 
 
 @dataclass
@@ -112,31 +111,6 @@ class named:  # noqa: N801
         return True
 
 
-def gpu_state() -> dict[str, str]:
-    """Name, driver, SM and memory clock in MHz of the first GPU; empty where there is none."""
-    query = "name,driver_version,clocks.sm,clocks.mem"
-    try:
-        line = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return {}
-    return dict(zip(query.split(","), (part.strip() for part in line.split(",")), strict=True))
-
-
-def machine() -> dict[str, object]:
-    cpu = platform.processor() or platform.machine()
-    try:
-        with Path("/proc/cpuinfo").open() as info:
-            cpu = next(line.split(":")[1].strip() for line in info if "model name" in line)
-    except (OSError, StopIteration):
-        pass
-    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "gpu": gpu_state()}
-
-
 def parser(description: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -157,7 +131,7 @@ def report(
 ) -> None:
     """Prints the rows with the machine and whatever else a reader needs to repeat them. shown: a
     table's rows were printed as they came."""
-    facts = {**machine(), "repetitions": arguments.repetitions, **facts}
+    facts = {**asdict(look(0)), "repetitions": arguments.repetitions, **facts}
     if arguments.json:
         print(json.dumps({"facts": facts, "rows": [asdict(row) for row in rows]}, indent=1))
         return

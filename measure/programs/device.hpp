@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks of the CUDA engine share: memory, times of a stream and of calls, messages of one length, and
+// The benchmarks of the CUDA engine share this: memory, times of a stream and of calls, messages of one length, and
 // the comparison with the reference engine.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark in C++ has: a command line, times and their median, and the frame of main().
+// Every benchmark in C++ has this: a command line, times and their median, and the frame of main().
 #pragma once
 
 #include <algorithm>

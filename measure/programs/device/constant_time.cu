@@ -155,8 +155,8 @@ constexpr double threshold = 4.5;               // the usual one: one test in 15
 // Lanes that read one row leave a little more room for what goes to and comes from global memory.
 constexpr double most_of_equal_blocks = 0.01;
 constexpr double least_leak = 0.2;   // of the control
-constexpr int counted_launches = 3;  // with the same data: what two kinds of warps execute depends on who is faster
-constexpr double kept = 0.95;        // of the launches, the fastest: what else the machine does has no class
+constexpr int counted_launches = 3;  // with the same data: the work of two kinds of warps depends on who is faster
+constexpr double kept = 0.95;        // of the launches, the fastest: other work of the machine has no class
 
 std::mt19937_64 generator(std::random_device{}());
 
@@ -194,7 +194,7 @@ constexpr Kernel kernels[] = {
     {"control-4-KiB-tables", nullptr, launch_lookups<LeakingTables>, Direction::encrypt, Kernel::data},
 };
 
-// What one launch works on. A key is an object of its own in every launch, so that what the host derives is too.
+// The input of one launch. A key is an object of its own in every launch, so that what the host derives is too.
 struct Input {
   std::vector<std::uint8_t> key;
   Pattern text;

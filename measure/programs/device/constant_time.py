@@ -17,13 +17,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from common import machine
+from warpcipher_measure.machine import look
 
 LOADS = "smsp__inst_executed_op_shared_ld.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
@@ -47,7 +45,7 @@ class Kernel:
 
     def spread(self, metric: str) -> float:
         values = [value for launches in self.values(metric) for value in launches]
-        return max(values) / max(min(values), 1) - 1  # ChaCha20 alone loads nothing
+        return max(values) / max(min(values), 1) - 1  # ChaCha20 by itself loads nothing
 
     def data_show(self, metric: str) -> bool:
         """Whether data differ by more than launches with the same data."""
@@ -146,11 +144,11 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments.add_argument("--program", type=Path, required=True, help="device_constant_time")
     arguments.add_argument("--launches", type=int, default=2000, help="of each timing test")
-    arguments.add_argument("--no-ncu", action="store_true", help="the timing test alone")
+    arguments.add_argument("--no-ncu", action="store_true", help="only the timing test")
     options = arguments.parse_args()
     ncu = shutil.which("ncu")
     if ncu is None and not options.no_ncu:
-        sys.exit("ncu is not on PATH (Nsight Compute); --no-ncu runs the timing test alone")
+        sys.exit("ncu is not on PATH (Nsight Compute); --no-ncu runs only the timing test")
     kernels = run_timing(options.program, options.launches)
     if ncu is not None and not options.no_ncu:
         run_counts(options.program, ncu, kernels)
@@ -159,7 +157,7 @@ def main() -> None:
             name: {"timing": k.timing, "counts": k.counts, "failures": k.failures()}
             for name, k in kernels.items()
         }
-        print(json.dumps({"facts": machine(), "kernels": found}, indent=1))
+        print(json.dumps({"facts": asdict(look(0)), "kernels": found}, indent=1))
     else:
         print_table(kernels)
     if any(kernel.failures() for kernel in kernels.values()):

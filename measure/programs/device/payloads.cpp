@@ -195,7 +195,7 @@ void measure(int turns, int shuffled) {
     Order half;
     std::copy_if(orders[6].second.begin(), orders[6].second.end(), std::back_inserter(half),
                  [&](const Item& item) { return item.serial == serial; });
-    add(serial ? "serial messages alone" : "parallel messages alone", half);
+    add(serial ? "serial messages only" : "parallel messages only", half);
   }
   for (int turn = -2; turn < turns; ++turn) {
     for (Row& row : rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of the CUDA engine on large texts, device memory to device memory: what bounds the kernels themselves. Random
+// Rates of the CUDA engine on large texts, device memory to device memory: the bound of the kernels themselves. Random
 // data, CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked
 // against the reference engine.
 //

@@ -17,7 +17,7 @@ namespace {
 
 using namespace warpcipher;
 
-// Milliseconds, the median. What becomes of the messages is checked each time.
+// Milliseconds, the median. The results are checked each time.
 template <class Run>
 double time_of(const std::vector<Message>& messages, std::size_t repetitions, Run&& run_once) {
   constexpr std::size_t most = 1 << 14;

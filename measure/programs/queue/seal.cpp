@@ -216,13 +216,13 @@ void measure(const Options& options) {
   wc_queue* queue = nullptr;
   check(wc_queue_new(&queue, options.engine.c_str(), nullptr));
   const std::unique_ptr<wc_queue, decltype(&wc_queue_free)> owned_queue(queue, wc_queue_free);
-  std::vector<double> alone, queued, ratios;
+  std::vector<double> single, queued, ratios;
   for (std::size_t round = 0; round <= options.rounds; ++round) {
     const double one = rate(options, clients, [](Client& client, const auto& stop) { return client.seal_until(stop); });
     const double other =
         rate(options, clients, [&](Client& client, const auto& stop) { return client.submit_until(stop, queue); });
     if (round == 0) continue;  // the first warms up
-    alone.push_back(one);
+    single.push_back(one);
     queued.push_back(other);
     ratios.push_back(other / one);
   }
@@ -232,7 +232,7 @@ void measure(const Options& options) {
   std::printf(
       "%s, %zu threads, %zu bytes, window %zu: one by one %.3f GB/s, queue (%s) %.3f GB/s; "
       "%.2f times (%.2f to %.2f); %.0f messages a batch\n",
-      options.algorithm.c_str(), options.threads, options.size, options.window, median(alone), options.engine.c_str(),
+      options.algorithm.c_str(), options.threads, options.size, options.window, median(single), options.engine.c_str(),
       median(queued), median(ratios), *std::min_element(ratios.begin(), ratios.end()),
       *std::max_element(ratios.begin(), ratios.end()),
       static_cast<double>(counts.messages) / static_cast<double>(std::max<std::uint64_t>(counts.batches, 1)));

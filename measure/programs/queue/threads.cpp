@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads with AES-128-GCM messages in host memory through a Queue on the `cuda` engine, in C++: threads.py with
 // it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
-// a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
+// a place of its own in memory; a latency is the time from before submit() until the queue's listener hears of it.
 //
 //   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--delay US] [--pageable]
 //                 [--no-engine] [--batch]
@@ -14,7 +14,7 @@
 // 50 ms the one stop that the library's first page-locked memory costs would be half the figure. None is left out.
 // Printed are medians, and of rates the least and the most too.
 //
-// Also, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
+// Also, in the same run, the rate of the link from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
 #include <atomic>
 #include <thread>
@@ -55,7 +55,7 @@ Runner runner_for(const Options& options) {
   };
 }
 
-// What a client waits at. It is rung once a payload, however many of its messages are in there.
+// A client waits at this. It is rung once a payload, however many of its messages are in there.
 struct Bell {
   std::atomic<std::uint32_t> rung{0};
   std::atomic<bool> awaited{false};

@@ -22,7 +22,7 @@ BURST = 200
 
 class Fill(NamedTuple):
     """How arrays are filled: by a method of a Generator, which PyTorch's tensors have too, and by
-    one of NumPy's generators, told dtype and array (`out`) or the shape."""
+    one of NumPy's generators, which gets dtype and array (`out`) or the shape."""
 
     name: str
     dtype: str

@@ -2,7 +2,7 @@
 """Keys a second of `wc.search`: each kind of search on one device, and on all of them.
 
 A rate is wall clock over a whole search that finds nothing, from the first range handed out on:
-preparing it, with its self-test, is told apart. With several devices the last rows are what the
+preparing it, with its self-test, is not part of it. With several devices the last rows are what the
 search makes of all of them, and that in per cent of as many times one.
 """
 
@@ -127,7 +127,7 @@ def main() -> None:
     made.add_argument("--rate", type=float, default=30, metavar="SECONDS", help="of each search")
     made.add_argument("--templates", type=int, default=0, help="random ones")
     made.add_argument("--template-rate", type=float, default=0.5, metavar="SECONDS", help="of each")
-    made.add_argument("--devices", type=int, metavar="N", help="the first N alone; default: all")
+    made.add_argument("--devices", type=int, metavar="N", help="only the first N; default: all")
     made.add_argument("--engine", default="cuda", choices=["cuda", "cpu"])
     made.add_argument(
         "kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all if none"

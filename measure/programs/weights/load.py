@@ -3,14 +3,15 @@
 cryptotensors and, on a GPU, fastsafetensors. Each row is printed when it is measured. The loaders
 take turns, so that all see the same machine.
 
-A model of 8 GiB to a GPU takes about a minute. What is slow there is measured with a smaller model,
-and its row says so."""
+A model of 8 GiB to a GPU takes about a minute. Slow loaders there are measured with a smaller
+model, and the row says so."""
 
 from __future__ import annotations
 
 import base64
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -52,7 +53,15 @@ def main() -> None:
     arguments.add_argument("--mib", type=int, default=1024, help="size of the model")
     arguments.add_argument("--folder", type=Path, required=True, help="on a tmpfs")
     arguments.add_argument("--device", default="cpu", help="cpu (NumPy), or cuda:0 (PyTorch)")
+    arguments.add_argument(
+        "--sealed", type=Path, help="print seconds of loading this file only; its key on stdin"
+    )
     options = arguments.parse_args()
+    if options.sealed:
+        key, framework = sys.stdin.buffer.read(), "np" if options.device == "cpu" else "pt"
+        load = {"load": lambda: weights.load_file(options.sealed, key, options.device, framework)}
+        print(*by_turns(load, options.repetitions, wait=wait)["load"].wall, sep="\n")
+        return
     count = max(1, (options.mib << 20) // TENSOR)
     key, seed = os.urandom(32), os.urandom(32)
     pair = weights.CryptotensorsKey(key, sign=seed, key_id="enc", sign_key_id="sign")
@@ -69,7 +78,7 @@ def main() -> None:
 
 
 class Bench:
-    """rows: what was measured. shows: prints them as they come."""
+    """rows: the figures. shows: prints them as they come."""
 
     def __init__(self, device: str, keys: Keys, repetitions: int, shows: bool) -> None:
         self.rows: list[Row] = []
@@ -157,7 +166,7 @@ class Bench:
 
     def _savers(self, folder: Path, count: int) -> dict[str, Action]:
         path = folder / "saved"
-        # Of memory of their own: what shares memory stays in the processor's caches.
+        # Of memory of their own: shared memory stays in the processor's caches.
         tensors: dict[str, Any] = {f"layer{i}": self._tensor.copy() for i in range(count)}
         if self._device != "cpu":
             tensors = {n: to_device(t, self._device) for n, t in tensors.items()}
@@ -201,11 +210,11 @@ class Bench:
 
     def _fewer_cores(self, model: Model, cores: int) -> None:
         """The encrypted file in a process that has fewer cores."""
-        import subprocess
-
-        arguments = [str(model.sealed), self._device, str(cores), str(self._repetitions)]
+        few = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[:cores])
+        options = ["--sealed", model.sealed, "--device", self._device]
+        options += ["--folder", model.sealed.parent, "--repetitions", str(self._repetitions)]
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("few_cores.py")), *arguments],
+            ["taskset", "-c", few, sys.executable, __file__, *options],
             input=self._keys.key,
             capture_output=True,
             check=True,
