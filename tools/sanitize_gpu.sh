@@ -22,7 +22,7 @@ rm -rf "$logs" && mkdir -p "$logs"
 check() { # GPU TOOL NAME COMMAND...
   local log=$logs/$2-$3.log status=0
   # initcheck of CUDA 13.0 does not see what a batch of copies writes.
-  [ "$2" != initcheck ] || export WARPCIPHER_COPIES=calls
+  [ "$2" != initcheck ] || export WARPCIPHER_FORCE=copies=calls
   CUDA_VISIBLE_DEVICES=$1 timeout "${LIMIT:-0}" \
     compute-sanitizer --tool "$2" --error-exitcode 9 "${@:4}" >"$log" 2>&1 || status=$?
   case $status in

@@ -102,7 +102,7 @@ class Candidate:
 class Decision:
     """One choice between kernels.
 
-    subject:    what the choice is about: "text", "tags", "lane tables" ...
+    subject:    what the choice is about: "tables", "text", "ghash" ...
     chosen:     the name of the candidate that is chosen.
     candidates: in the order of preference.
     """

@@ -117,8 +117,8 @@ int test_alignments(const Algorithm& algorithm, const Options& options, Stream s
   Tally tally(stream);
   int failures = 0;
   for (const char* kernel : {"hybrid", "tiles"}) {
-    force("WARPCIPHER_COUNTER", kernel);
-    force("WARPCIPHER_BLOCKS", kernel);
+    force("counter", kernel);
+    force("text", kernel);
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (algorithm.mode.id == Mode::ctr && direction == Direction::decrypt) continue;  // the same
       if (!algorithm.parallel(direction) && !algorithm.is_aead()) continue;
@@ -145,8 +145,8 @@ int test_alignments(const Algorithm& algorithm, const Options& options, Stream s
       if (!run_exact(case_at(algorithm, Direction::encrypt, len, shift, random_below(16)), stream)) ++failures;
     }
   }
-  force("WARPCIPHER_BLOCKS", nullptr);
-  force("WARPCIPHER_COUNTER", nullptr);
+  force("text", nullptr);
+  force("counter", nullptr);
   return failures + tally.report(algorithm.name, "messages at every alignment");
 }
 

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "columnar_batch.hpp"
+#include "engine/cuda/execution/explain.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "force.hpp"
 #include "sectors.hpp"
 
@@ -131,7 +134,7 @@ constexpr Started started_chacha[] = {
 // Speculative launches (engine/cuda/inputs/speculation.hpp), where the assumption holds and where not.
 int test_speculation(const Algorithm& algorithm, Stream stream) {
   const bool is_chacha = !is_aes(algorithm.cipher.id);
-  const char* const variable = is_chacha ? "WARPCIPHER_POLY1305" : "WARPCIPHER_COUNTER";
+  const char* const variable = is_chacha ? "poly1305" : "counter";
   int failures = 0;
   for (const Started& c : is_chacha ? std::span<const Started>(started_chacha) : std::span(started_counters)) {
     force(variable, c.kernel);
@@ -179,7 +182,7 @@ int test_mixed_lengths(const Algorithm& algorithm, bool quick, Stream stream) {
                         {"tiles", tile - 1100, 2 * tile + 1100, 3, false, 1100},
                         {"hybrid", 15000, 16800, 1, false, 40},
                         {nullptr, 0, 900, 1, false, 1100}}) {
-    force("WARPCIPHER_COUNTER", c.kernel);
+    force("counter", c.kernel);
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (direction == Direction::decrypt && !algorithm.is_aead()) continue;  // the same
       for (const bool offsets : {false, true}) {
@@ -200,14 +203,60 @@ int test_mixed_lengths(const Algorithm& algorithm, bool quick, Stream stream) {
       }
     }
   }
-  force("WARPCIPHER_COUNTER", nullptr);
+  force("counter", nullptr);
+  return failures;
+}
+
+std::optional<cuda::LaunchPlan> last_plan;  // of the launches that began
+
+// "tables=128 KiB counter=tiles "
+std::string chosen_by(const std::vector<Decision>& decisions) {
+  std::string text;
+  for (const Decision& decision : decisions) {
+    for (const Candidate& candidate : decision.candidates) {
+      if (candidate.is_chosen) text += std::string(decision.subject) + "=" + std::string(candidate.name) + " ";
+    }
+  }
+  return text;
+}
+
+// What explain() says of a batch is what runs: one message by itself, and columns.
+int test_explanation(const Algorithm& algorithm, Direction direction, Stream stream) {
+  int failures = 0;
+  const cuda::Conditions now = cuda::conditions_of(cuda::find_device(0));
+  cuda::plan_observer = [](const cuda::BatchFacts&, const cuda::LaunchPlan& plan) { last_plan = plan; };
+  for (const std::size_t count : {1, 2, 300}) {
+    for (const std::size_t size : {16, 512, 12288}) {
+      for (const std::size_t keys : {1, 3}) {
+        if (keys > count || count * size > (1 << 20)) continue;
+        Shape shape;
+        shape.direction = direction;
+        shape.count = count;
+        shape.shortest = shape.longest = size;
+        shape.keys = keys;
+        shape.slack = 0;
+        shape.messages = count == 1;
+        ColumnarBatch batch(algorithm, shape);
+        batch.aad.clear();
+        last_plan.reset();
+        failures += test_batch(batch, algorithm, shape, stream);
+        const std::string ran = last_plan ? chosen_by(cuda::to_decisions(now, *last_plan)) : "nothing";
+        const std::string said = chosen_by(cuda::explain(now, {algorithm, direction, count, size, keys}));
+        if (ran == said) continue;
+        std::printf("%s %s: %s ran, but explain says %s\n", std::string(algorithm.name).c_str(), shape.text().c_str(),
+                    ran.c_str(), said.c_str());
+        ++failures;
+      }
+    }
+  }
+  cuda::plan_observer = nullptr;
   return failures;
 }
 
 int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   int failures = 0;
   std::size_t cases = 0;
-  force("WARPCIPHER_COLUMNS", "device");
+  force("columns", "device");
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.is_aead();
   const std::size_t variants = !quick ? 48 : counts ? 8 : 4;
   const std::size_t lengths = algorithm.mode.id == Mode::cfb8 ? 3 : quick && !counts ? 6 : 9;
@@ -267,19 +316,21 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   }
   if (algorithm.mode.id == Mode::xts) failures += test_sectors(algorithm, quick, stream, cases);
   if (algorithm.takes_padding()) {  // as messages, whose padding is taken off the same way
-    force("WARPCIPHER_COLUMNS", "host");
+    force("columns", "host");
     Shape shape{Direction::decrypt, 200, 70, 3};
     shape.pads = shape.offsets = true;
     failures += test_shape(algorithm, shape, stream);
     ++cases;
-    force("WARPCIPHER_COLUMNS", "device");
+    force("columns", "device");
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts || algorithm.mode.id == Mode::stream)
     failures += test_refusals(algorithm, 100, stream);
   if (counts) failures += test_speculation(algorithm, stream);
   const bool has_ends = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
   if (has_ends && (!quick || algorithm.key_len() != 24)) failures += test_mixed_lengths(algorithm, quick, stream);
-  force("WARPCIPHER_COLUMNS", nullptr);
+  failures += test_explanation(algorithm, Direction::encrypt, stream);
+  if (!algorithm.is_aead()) failures += test_explanation(algorithm, Direction::decrypt, stream);
+  force("columns", nullptr);
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");
   std::fflush(stdout);

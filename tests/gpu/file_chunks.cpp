@@ -223,12 +223,12 @@ int test_file_chunks(bool quick, const std::string& only, const std::function<bo
     if ((!only.empty() && only != name) || !is_mine()) continue;
     Test test(find_algorithm(name));
     for (const char* columns : {"device", "host"}) {  // where pieces are planned
-      force("WARPCIPHER_COLUMNS", columns);
+      force("columns", columns);
       test_layouts(find_algorithm(name), quick, test);
       test_failures(find_algorithm(name), quick, test);
       test_remains(find_algorithm(name), test);
     }
-    force("WARPCIPHER_COLUMNS", nullptr);
+    force("columns", nullptr);
     test_joint(find_algorithm(name), quick, test);
     test_windows(find_algorithm(name), quick, test);
     test_out_of_memory(find_algorithm(name), test);

@@ -149,13 +149,13 @@ int test_gcm_siv(const Algorithm& algorithm, const Options& options, Stream stre
   Tally tally(stream);
   int failures = test_known_answers(algorithm, stream);
   for (const char* kernel : {"tiles", "hybrid", "packed"}) {
-    force("WARPCIPHER_COUNTER", kernel);
+    force("counter", kernel);
     test_counters(algorithm, kernel[0] == 'p' ? 16 * 511 : 16 * 900, options, tally);
   }
-  force("WARPCIPHER_COUNTER", nullptr);
-  force("WARPCIPHER_COLUMNS", "device");
+  force("counter", nullptr);
+  force("columns", "device");
   failures += test_repeated_nonces(algorithm, stream) + test_wrong_place(algorithm, stream);
-  force("WARPCIPHER_COLUMNS", nullptr);
+  force("columns", nullptr);
   if (failures != 0) std::printf("  DIFFERS %s: %d cases\n", std::string(algorithm.name).c_str(), failures);
   return failures + tally.report(algorithm.name, "counters of GCM-SIV");
 }

@@ -10,7 +10,7 @@ namespace conformance {
 
 int test_packed(const Algorithm& algorithm, const Options& options, Stream stream) {
   Tally tally(stream);
-  force("WARPCIPHER_COUNTER", "packed");
+  force("counter", "packed");
   for (const std::size_t average : {20, 100, 250, 500, 1000, 3000}) {
     for (const bool one_key : {true, false}) {
       Batch batch;
@@ -34,7 +34,7 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
       tally.run(batch);
     }
   }
-  force("WARPCIPHER_COUNTER", nullptr);
+  force("counter", nullptr);
   return tally.report(algorithm.name, "messages packed into warps");
 }
 
@@ -43,7 +43,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
   for (const std::size_t units :
        {1, 2, 5, 9, 15, 16, 17, 18, 19, 21, 23, 24, 28, 32, 33, 42, 51, 64, 85, 86, 100, 129, 255, 256}) {
     for (const char* kernel : {"hybrid-packed", "packed"}) {
-      force("WARPCIPHER_COUNTER", kernel);
+      force("counter", kernel);
       Batch batch;
       const Key* key = &random_key(algorithm);
       const bool own_keys = kernel[0] == 'p' && random_below(2) == 0;
@@ -72,7 +72,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
       tally.run(batch);
     }
   }
-  force("WARPCIPHER_COUNTER", nullptr);
+  force("counter", nullptr);
   return tally.report(algorithm.name, "messages of one length packed into warps");
 }
 
@@ -96,8 +96,8 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
   constexpr std::size_t tile = 256 * 16;
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.is_aead();
   Tally tally(stream);
-  force("WARPCIPHER_COUNTER", "hybrid");
-  force("WARPCIPHER_BLOCKS", "hybrid");
+  force("counter", "hybrid");
+  force("text", "hybrid");
   for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (algorithm.mode.id == Mode::ctr && direction == Direction::decrypt) continue;  // the same
@@ -137,8 +137,8 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
       tally.run(batch);
     }
   }
-  force("WARPCIPHER_BLOCKS", nullptr);
-  force("WARPCIPHER_COUNTER", nullptr);
+  force("text", nullptr);
+  force("counter", nullptr);
   return tally.report(algorithm.name, "messages by two kinds of warps");
 }
 

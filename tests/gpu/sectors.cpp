@@ -85,7 +85,7 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
        512, true, "overlap"},
   };
   int failures = 0;
-  force("WARPCIPHER_BLOCKS", "hybrid");
+  force("text", "hybrid");
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     for (const std::size_t sector : {512, 1024, 1536, 3584, 4096, 528}) {
       Shape shape;
@@ -126,6 +126,6 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
     failures += test_shape(algorithm, shape, stream);
     ++cases;
   }
-  force("WARPCIPHER_BLOCKS", nullptr);
+  force("text", nullptr);
   return failures;
 }

@@ -132,7 +132,7 @@ int run_all(const Options& options) {
   if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
   int failures = 0;
   for (const char* form : {"128", "64"}) {
-    force("WARPCIPHER_LANE_TABLE", form);
+    force("tables", form);
     std::printf("lane tables of %s KiB\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (!options.only.empty() && algorithm.name != options.only) continue;
@@ -144,10 +144,10 @@ int run_all(const Options& options) {
     }
     if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
-  force("WARPCIPHER_LANE_TABLE", nullptr);
+  force("tables", nullptr);
   for (const char* form : {"lanes", "rows", "scalar", "tensor", "warpgroups"}) {
     if (!has_ghash(form)) continue;
-    force("WARPCIPHER_GHASH", form);
+    force("ghash", form);
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (!hashes(algorithm) || (!options.only.empty() && algorithm.name != options.only)) continue;
@@ -159,9 +159,9 @@ int run_all(const Options& options) {
       failures += test_alignments(algorithm, options, stream);
     }
   }
-  force("WARPCIPHER_GHASH", nullptr);
+  force("ghash", nullptr);
   for (const char* form : {"chunks", "lanes"}) {
-    force("WARPCIPHER_POLY1305", form);
+    force("poly1305", form);
     std::printf("Poly1305, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.mode.id != Mode::poly1305 || (!options.only.empty() && algorithm.name != options.only)) continue;
@@ -170,7 +170,7 @@ int run_all(const Options& options) {
       failures += test_host_data(options.quick, std::string(algorithm.name), is_mine);
     }
   }
-  force("WARPCIPHER_POLY1305", nullptr);
+  force("poly1305", nullptr);
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_stream_cipher(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);

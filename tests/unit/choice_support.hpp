@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of the choice of kernels, as lines of text:
 //
-//   9.0/132/232448 COUNTER=tiles tuned:ghash=scalar ghash messages=1 keys=1 blocks=9 most=9 -> scalar
+//   9.0/132/232448 counter=tiles tuned:ghash=scalar ghash messages=1 keys=1 blocks=9 most=9 -> scalar
 //   device         environment   tuner              what  about the work                       choice
 //
 // device: compute capability, multiprocessors, bytes of shared memory a block may have.
@@ -18,13 +18,12 @@
 #include "core/error.hpp"
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/chacha/choose.hpp"
+#include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/explain.hpp"
-#include "engine/cuda/execution/least_columns.hpp"
-#include "engine/cuda/execution/offered.hpp"
+#include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/cuda/execution/policies.hpp"
 #include "engine/cuda/ghash/choose.hpp"
-#include "engine/cuda/runtime/overrides.hpp"
-#include "engine/cuda/runtime/tuned.hpp"
+#include "engine/cuda/runtime/conditions.hpp"
 
 namespace choice_cases {
 
@@ -40,29 +39,29 @@ inline Device made_up_device(const std::string& text) {
   return device;
 }
 
-// Values of the environment, until the end of the scope.
+// What the environment forces, until the end of the scope.
 class Forced {
  public:
   void set(const std::string& name, const std::string& value) {
-    setenv(("WARPCIPHER_" + name).c_str(), value.c_str(), 1);
-    names_.push_back(name);
+    all_ += (all_.empty() ? "" : ",") + name + "=" + value;
+    setenv("WARPCIPHER_FORCE", all_.c_str(), 1);
   }
   void clear() {
-    for (const std::string& name : names_) unsetenv(("WARPCIPHER_" + name).c_str());
-    names_.clear();
+    unsetenv("WARPCIPHER_FORCE");
+    all_.clear();
   }
   ~Forced() { clear(); }
 
  private:
-  std::vector<std::string> names_;
+  std::string all_;
 };
 
 inline void tune(Tuned& tuned, const std::string& name, const std::string& value) {
   const TunedText text = value == "tiles" ? TunedText::tiles : TunedText::hybrid;
-  if (name == "lane_table") tuned.table_layout = value == "64" ? TunedLayout::tables_64 : TunedLayout::tables_128;
+  if (name == "tables") tuned.tables = value == "64" ? TunedTables::tables_64 : TunedTables::tables_128;
   if (name == "ghash") tuned.ghash = value == "scalar" ? TunedGhash::scalar : TunedGhash::tensor;
   if (name == "counter") tuned.counter = text;
-  if (name == "blocks") tuned.text = text;
+  if (name == "text") tuned.text = text;
 }
 
 inline std::string name_of(TableLayout layout) { return layout == TableLayout::tables_128 ? "128" : "64"; }

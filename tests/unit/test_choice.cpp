@@ -88,7 +88,7 @@ TEST(Choice, RefusalsTellTheFiguresThatDecide) {
   EXPECT_EQ(text(CounterKernel::packed), "needs work for 1056 warps to pay, there is work for 500");
   EXPECT_EQ(text(CounterKernel::hybrid), "most of its tiles would be partly empty");
   now.overrides.counter = ForcedCounter::tiles;
-  EXPECT_EQ(text(CounterKernel::packed), "WARPCIPHER_COUNTER asks for another");
+  EXPECT_EQ(text(CounterKernel::packed), "WARPCIPHER_FORCE=counter=tiles asks for another");
 }
 
 TEST(Explain, NamesEachCandidateAndWhy) {
@@ -107,10 +107,10 @@ TEST(Explain, NamesEachCandidateAndWhy) {
     return text;
   };
   EXPECT_EQ(shown(),
-            "lane tables\n"
+            "tables\n"
             "> 128 KiB: the first choice\n"
             "  64 KiB: 128 KiB comes first\n"
-            "text\n"
+            "counter\n"
             "  hybrid packed: takes messages of up to 511 blocks, the longest has 4096\n"
             "  packed: takes messages of up to 511 blocks, the longest has 4096\n"
             "  hybrid: needs 16896 tiles of 256 blocks to pay, there are 16000\n"
@@ -119,7 +119,7 @@ TEST(Explain, NamesEachCandidateAndWhy) {
             "> parameter: the first choice\n"
             "  key bytes: the kernel for this text makes no round keys\n"
             "  round keys: parameter comes first\n"
-            "tags\n"
+            "ghash\n"
             "  tensor warpgroups: needs 4194304 blocks to pay, there are 4096000\n"
             "  tensor rows: takes messages of up to 1023 blocks, the longest has 4096\n"
             "  few lanes: takes messages of up to 512 blocks, the longest has 4096\n"
@@ -127,7 +127,7 @@ TEST(Explain, NamesEachCandidateAndWhy) {
             "  tensor many keys: is for more keys than one\n"
             "  scalar: tensor one key comes first\n");
   now.overrides.counter = ForcedCounter::hybrid;
-  EXPECT_NE(shown().find("> hybrid: with WARPCIPHER_COUNTER=hybrid\n"), std::string::npos) << shown();
+  EXPECT_NE(shown().find("> hybrid: with WARPCIPHER_FORCE=counter=hybrid\n"), std::string::npos) << shown();
 }
 
 // Each algorithm and direction on each device has an answer, with one candidate chosen a question.
@@ -181,14 +181,37 @@ TEST(Explain, RefusesWhatNoBatchIs) {
             "aes-256-ctr: size is 17591917608961, expected at most 17591917608960 bytes for this number of messages");
 }
 
-TEST(Overrides, AreReadOnceAndAnewWhenAsked) {
+TEST(Overrides, RefuseUnknownNames) {
+  for (const char* const text : {"gash=rows", "ghash", "=rows", "ghash=rows,,text=tiles", "GHASH=rows"}) {
+    setenv("WARPCIPHER_FORCE", text, 1);
+    try {
+      read_overrides();
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
+    }
+  }
+  setenv("WARPCIPHER_FORCE", "gash=rows", 1);
+  try {
+    read_overrides();
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "WARPCIPHER_FORCE: 'gash=rows' is unknown: expected name=value, with a name of tables, ghash, counter, "
+        "text, poly1305, columns, copies");
+  }
+  unsetenv("WARPCIPHER_FORCE");
+}
+
+TEST(Overrides, AreReadOnceAndAgainWhenAsked) {
   const Overrides before = overrides();
   Forced forced;
-  forced.set("COUNTER", "hybrid-packed");
+  forced.set("counter", "hybrid-packed");
   EXPECT_EQ(overrides(), before);
   reread_overrides();
   EXPECT_EQ(overrides().counter, ForcedCounter::hybrid_packed);
-  forced.set("GHASH", "matrix");
+  forced.set("ghash", "matrix");
   EXPECT_THROW(reread_overrides(), Error);
   EXPECT_EQ(overrides().counter, ForcedCounter::hybrid_packed);
   EXPECT_EQ(overrides().ghash, ForcedGhash::none);
@@ -200,17 +223,18 @@ TEST(Overrides, AreReadOnceAndAnewWhenAsked) {
 // Names of enums and names of values lie in lists of their own: each must meet the right one.
 TEST(Overrides, HaveTheNameOfEachValue) {
   Forced forced;
-  forced.set("LANE_TABLE", "64");
-  forced.set("GHASH", "warpgroups");
-  forced.set("COUNTER", "hybrid");
-  forced.set("BLOCKS", "tiles");
-  forced.set("COLUMNS", "host");
-  forced.set("POLY1305", "lanes");
+  forced.set("tables", "64");
+  forced.set("ghash", "warpgroups");
+  forced.set("counter", "hybrid");
+  forced.set("text", "tiles");
+  forced.set("columns", "host");
+  forced.set("poly1305", "lanes");
+  forced.set("copies", "calls");
   const Overrides all = read_overrides();
-  EXPECT_EQ(all, (Overrides{ForcedLayout::tables_64, ForcedGhash::warpgroups, ForcedCounter::hybrid, ForcedText::tiles,
-                            ForcedColumns::host, ForcedPoly1305::lanes}));
-  EXPECT_EQ(variables::counter.value_of(all.counter), "hybrid");
-  EXPECT_EQ(variables::counter.value_of(ForcedCounter::none), "");
+  EXPECT_EQ(all, (Overrides{ForcedTables::tables_64, ForcedGhash::warpgroups, ForcedCounter::hybrid, ForcedText::tiles,
+                            ForcedPoly1305::lanes, ForcedColumns::host, ForcedCopies::calls}));
+  EXPECT_EQ(choices::counter.value_of(all.counter), "hybrid");
+  EXPECT_EQ(choices::counter.value_of(ForcedCounter::none), "");
   EXPECT_EQ(least_columns(all), SIZE_MAX);
   EXPECT_EQ(least_columns({}), 512u);
 }
@@ -220,7 +244,7 @@ TEST(Policies, AreWhatTheTunerChose) {
   choose_policy(device, "counter", "tiles");
   choose_policy(device, "ghash", "scalar");
   choose_policy(device, "counter", "of another kind");
-  EXPECT_EQ(tuned_of(device), (Tuned{TunedLayout::none, TunedGhash::scalar, TunedText::tiles, TunedText::none}));
+  EXPECT_EQ(tuned_of(device), (Tuned{TunedTables::none, TunedGhash::scalar, TunedText::tiles, TunedText::none}));
   for (const Policy& policy : policies(device)) {
     const bool is_tuned = policy.name == "counter" || policy.name == "ghash";
     EXPECT_EQ(policy.reason == "measured on this machine", is_tuned) << policy.name << ": " << policy.reason;
@@ -231,9 +255,9 @@ TEST(Policies, AreWhatTheTunerChose) {
 
 TEST(Policies, AreNotWhatTheDeviceCannotRun) {
   const Device device = made_up_device("7.5/40/65536");
-  choose_policy(device, "lane_table", "128");
+  choose_policy(device, "tables", "128");
   choose_policy(device, "ghash", "tensor");
-  choose_policy(device, "blocks", "hybrid");
+  choose_policy(device, "text", "hybrid");
   EXPECT_EQ(tuned_of(device), Tuned{});
 }
 

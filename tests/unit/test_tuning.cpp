@@ -20,7 +20,7 @@ Tuning some_tuning() {
   rates.cpu = {1e-6, 2e-7, 4096, 0, {{1048576, 1e-4}, {134217728, 0.0041}}};
   rates.pinned = {5e-5, 1e-8, 0, 2.5e8, {{1048576, 7e-5}}};
   rates.with_pinned = {1.25, 1.5};
-  tuning.choices = {{0, "lane_table", "64", 9e11, 8e11}, {PolicyChoice::of_transfer, "slots", "4", 4e10, 3e10}};
+  tuning.choices = {{0, "tables", "64", 9e11, 8e11}, {PolicyChoice::of_transfer, "slots", "4", 4e10, 3e10}};
   return tuning;
 }
 
@@ -92,7 +92,7 @@ TEST(Tuning, ChoicesHoldUntilTheyAreReplaced) {
   tuning.choices = {{PolicyChoice::of_transfer, "slots", "4", 2, 1},
                     {PolicyChoice::of_transfer, "piece_MiB", "3", 2, 1},
                     {PolicyChoice::of_transfer, "colour", "4", 2, 1},
-                    {12345, "lane_table", "64", 2, 1}};
+                    {12345, "tables", "64", 2, 1}};
   use_tuning(tuning);
   EXPECT_EQ(in_use("slots").first, "4");
   EXPECT_EQ(in_use("slots").second, "measured on this machine");

@@ -23,7 +23,6 @@ CUDA = {entry.name: entry for entry in wc.engines()}["cuda"]
 # Compute capability, multiprocessors, shared memory of a block.
 H200 = (9, 0, 132, 232448)
 T4 = (7, 5, 40, 65536)
-FORCING = ("LANE_TABLE", "GHASH", "COUNTER", "BLOCKS", "COLUMNS")
 
 
 @pytest.fixture
@@ -40,17 +39,17 @@ def chosen(algorithm: str, **batch: Any) -> dict[str, str]:
 @pytest.mark.usefixtures("h200")
 def test_explain_says_which_kernels_run() -> None:
     assert chosen("aes-128-gcm", messages=1000, size=65536) == {
-        "lane tables": "128 KiB",
-        "text": "tiles",
+        "tables": "128 KiB",
+        "counter": "tiles",
         "keys": "parameter",
-        "tags": "tensor one key",
+        "ghash": "tensor one key",
     }
-    assert chosen("aes-128-ctr", messages=100_000, size=1024)["text"] == "hybrid packed"
+    assert chosen("aes-128-ctr", messages=100_000, size=1024)["counter"] == "hybrid packed"
     assert chosen("aes-128-ctr", messages=100_000, size=1024, keys=9)["keys"] == "key bytes"
-    assert chosen("aes-256-ctr", size=1 << 30)["text"] == "hybrid"
+    assert chosen("aes-256-ctr", size=1 << 30)["counter"] == "hybrid"
     assert chosen("aes-128-cbc", messages=10) == {
-        "lane tables": "128 KiB",
-        "text, serial": "12 warps",
+        "tables": "128 KiB",
+        "serial": "12 warps",
     }
     assert chosen("aes-128-cbc", size=1 << 30, direction="decrypt")["text"] == "hybrid"
     assert chosen("aes-128-xts", messages=100_000, size=4096)["data units"] == "rows"
@@ -61,7 +60,7 @@ def test_explain_says_which_kernels_run() -> None:
 def test_explain_says_why_others_do_not() -> None:
     text = {
         decision.subject: decision for decision in wc.tuning.explain("aes-128-ctr", messages=9)
-    }["text"]
+    }["counter"]
     reasons = {candidate.name: candidate.reason for candidate in text.candidates}
     assert reasons["packed"] == "takes messages of up to 511 blocks, the longest has 65536"
     assert reasons["hybrid"] == "needs 16896 tiles of 256 blocks to pay, there are 2304"
@@ -112,44 +111,52 @@ def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
 def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
-    assert chosen("aes-128-gcm")["text"] in {"hybrid", "tiles"}
-    assert b"lane tables: " in run("explain", "aes-128-gcm", cwd=tmp_path).stdout
+    assert chosen("aes-128-gcm")["counter"] in {"hybrid", "tiles"}
+    assert b"tables: " in run("explain", "aes-128-gcm", cwd=tmp_path).stdout
 
 
-def forced(**variables: str) -> subprocess.CompletedProcess[str]:
-    """What a new process says about a batch with variables of the environment."""
+def forced(choices: str) -> subprocess.CompletedProcess[str]:
+    """What a new process says about a batch with choices that the environment forces."""
     script = (
         "from warpcipher import _native\n"
         f"found = _native.explain('aes-128-gcm', False, 1, 1 << 20, 1, 0, made_up={H200})\n"
         "print({subject: [c[0] for c in cs if c[2]] for subject, cs in found})"
     )
-    environment = {k: v for k, v in os.environ.items() if k[11:] not in FORCING}
-    environment |= {f"WARPCIPHER_{name}": value for name, value in variables.items()}
+    environment = os.environ | {"WARPCIPHER_FORCE": choices}
     return subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
 
 
 def test_the_environment_forces_kernels() -> None:
-    done = forced(LANE_TABLE="64", GHASH="scalar")
-    assert done.stdout == "{'lane tables': ['64 KiB'], 'text': ['tiles'], 'tags': ['scalar']}\n"
+    done = forced("tables=64,ghash=scalar")
+    assert done.stdout == "{'tables': ['64 KiB'], 'counter': ['tiles'], 'ghash': ['scalar']}\n"
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("LANE_TABLE", "128, 64"),
-        ("GHASH", "lanes, rows, scalar, tensor, warpgroups"),
-        ("COUNTER", "packed, hybrid-packed, tiles, hybrid"),
-        ("BLOCKS", "hybrid, tiles"),
-        ("COLUMNS", "device, host"),
+        ("tables", "128, 64"),
+        ("ghash", "lanes, rows, scalar, tensor, warpgroups"),
+        ("counter", "packed, hybrid-packed, tiles, hybrid"),
+        ("text", "hybrid, tiles"),
+        ("poly1305", "chunks, lanes"),
+        ("columns", "device, host"),
+        ("copies", "batches, calls"),
     ],
 )
 def test_a_value_that_forces_nothing_is_refused(name: str, expected: str) -> None:
-    done = forced(**{name: "fastest"})
+    done = forced(f"{name}=fastest")
     assert done.returncode == 1
-    says = f"ValueError: WARPCIPHER_{name} is 'fastest': expected {expected}, or no value"
-    assert done.stderr.splitlines()[-1] == says
+    says = f"'{name}=fastest' is unknown: expected {name}= and one of {expected}"
+    assert done.stderr.splitlines()[-1] == f"ValueError: WARPCIPHER_FORCE: {says}"
+
+
+def test_a_name_that_forces_nothing_is_refused() -> None:
+    done = forced("ghash=rows,blocks=tiles")
+    assert done.returncode == 1
+    says = "'blocks=tiles' is unknown: expected name=value, with a name of tables, ghash, "
+    assert says in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.usefixtures("h200")
@@ -159,7 +166,7 @@ def test_the_command_prints_the_choice() -> None:
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     assert lines[0] == "aes-128-gcm, decrypt, GPU 0: 1000 messages of 65536 bytes, 1 key"
-    assert "text: tiles, a tile a warp, by tables: the first that is not refused" in lines
+    assert "counter: tiles, a tile a warp, by tables: the first that is not refused" in lines
     assert "  not hybrid: needs 16896 tiles of 256 blocks to pay, there are 16000" in lines
 
 
@@ -185,7 +192,7 @@ def test_the_command_prints_json() -> None:
         "keys": 5,
         "device": 0,
     }
-    assert [decision["subject"] for decision in decisions] == ["lane tables", "text", "keys"]
+    assert [decision["subject"] for decision in decisions] == ["tables", "counter", "keys"]
     assert set(decisions[0]) == {"subject", "chosen", "candidates"}
     assert set(decisions[0]["candidates"][0]) == {"name", "description", "chosen", "reason"}
 

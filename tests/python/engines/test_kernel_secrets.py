@@ -29,7 +29,7 @@ from sass import parse
 from secret_flow import Flow
 
 # Where the parameters of a kernel begin among its constants, and in them the round keys
-# (SingleSource and OneKeySource in lane_table/source.hpp, UnitSource in hybrid_source.hpp,
+# (SingleSource and OneKeySource in aes/source.hpp, UnitSource in hybrid_source.hpp,
 # RowSource and RowPlanning in hybrid_rows_launch.hpp).
 PARAMETERS = 0x210
 ROUND_KEYS = {
@@ -40,7 +40,7 @@ ROUND_KEYS = {
     "RowPlanning": 212,
 }
 SCHEDULE_LEN = 240
-# What follows the schedule in a CounterSource and a TextSource (lane_table/hybrid_source.hpp): up
+# What follows the schedule in a CounterSource and a TextSource (aes/hybrid_source.hpp): up
 # to four bytes of nothing, and masks for each round.
 SLICED_COUNTER_LEN = 4 + 11 * 128
 SLICED_TEXT_LEN = 4 + 13 * 128

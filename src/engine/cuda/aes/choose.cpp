@@ -28,8 +28,6 @@ constexpr std::uint32_t least_staged_warps = 8;  // with fewer, filling the tabl
 constexpr std::uint64_t least_tiles_of_message = 3;
 constexpr std::uint64_t least_ends = 32;  // for each multiprocessor: the launch takes some microseconds
 
-Refusal forced_by(const Variable& variable) { return {Reason::forced, 0, 0, variable.name}; }
-
 // Not needed if there are this many for each multiprocessor.
 Refusal refuse_few(const Conditions& now, Reason reason, std::uint64_t given, std::uint64_t least) {
   const std::uint64_t bound = least * now.device.multiprocessors;
@@ -66,7 +64,8 @@ Refusal refuse_parameter_key(TableLayout layout, const CounterWork& work) {
 
 Refusal refuse_packed(const Conditions& now, const CounterWork& work) {
   const ForcedCounter forced = now.overrides.counter;
-  if (forced == ForcedCounter::tiles || forced == ForcedCounter::hybrid) return forced_by(variables::counter);
+  if (forced == ForcedCounter::tiles || forced == ForcedCounter::hybrid)
+    return refuse_forced(choices::counter, now.overrides.counter);
   if (work.most_units > lane_table::most_units_of_packed) {
     return {Reason::long_messages, work.most_units, lane_table::most_units_of_packed};
   }
@@ -88,7 +87,7 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
     return {Reason::long_messages, work.most_units, lane_table::most_units_of_hybrid_packed};
   }
   if (now.overrides.counter == ForcedCounter::hybrid_packed) return {};
-  if (now.overrides.counter != ForcedCounter::none) return forced_by(variables::counter);
+  if (now.overrides.counter != ForcedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
   if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
   if (work.units != work.most_units * work.messages) return {Reason::uneven_messages};
   const std::uint64_t tiles =
@@ -100,7 +99,7 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
 Refusal refuse_hybrid_counter(const Conditions& now, TableLayout layout, const CounterWork& work) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
   if (!are_mostly_whole(work.units - work.end_units, work.tiles)) return {Reason::partial_tiles};
-  if (now.overrides.counter == ForcedCounter::tiles) return forced_by(variables::counter);
+  if (now.overrides.counter == ForcedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
   if (now.overrides.counter == ForcedCounter::hybrid) return {};
   if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, work.tiles, least_counter_tiles);
@@ -108,7 +107,7 @@ Refusal refuse_hybrid_counter(const Conditions& now, TableLayout layout, const C
 
 Refusal refuse_hybrid_text(const Conditions& now, TableLayout layout, std::uint64_t tiles, std::uint64_t least) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
-  if (now.overrides.text == ForcedText::tiles) return forced_by(variables::text);
+  if (now.overrides.text == ForcedText::tiles) return refuse_forced(choices::text, now.overrides.text);
   if (now.overrides.text == ForcedText::hybrid) return {};
   if (now.tuned.text == TunedText::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, tiles, least);
@@ -118,7 +117,7 @@ Refusal refuse_hybrid_message(const Conditions& now, TableLayout layout, const T
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
   if (work.tiles < least_tiles_of_message) return {Reason::few_tiles, work.tiles, least_tiles_of_message};
   if (now.overrides.counter == ForcedCounter::hybrid) return {};
-  if (now.overrides.counter != ForcedCounter::none) return forced_by(variables::counter);
+  if (now.overrides.counter != ForcedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
   if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, work.tiles, least_counter_tiles);
 }
@@ -127,11 +126,11 @@ Refusal refuse_hybrid_message(const Conditions& now, TableLayout layout, const T
 
 Refusal refuse(const Conditions& now, TableLayout layout) {
   const bool is_large = layout == TableLayout::tables_128;
-  const ForcedLayout forced = now.overrides.table_layout;
-  if (forced != ForcedLayout::none) {
-    if ((forced == ForcedLayout::tables_128) != is_large) return forced_by(variables::table_layout);
-  } else if (now.tuned.table_layout != TunedLayout::none) {
-    if ((now.tuned.table_layout == TunedLayout::tables_128) != is_large) return {Reason::tuned};
+  const ForcedTables forced = now.overrides.tables;
+  if (forced != ForcedTables::none) {
+    if ((forced == ForcedTables::tables_128) != is_large) return refuse_forced(choices::tables, forced);
+  } else if (now.tuned.tables != TunedTables::none) {
+    if ((now.tuned.tables == TunedTables::tables_128) != is_large) return {Reason::tuned};
   }
   const std::size_t needed = is_large ? lane_table::Tables128::shared_len : lane_table::Tables64::shared_len;
   if (now.device.shared_len < needed) return {Reason::shared_memory, now.device.shared_len, needed};
@@ -142,9 +141,8 @@ TableLayout choose_table_layout(const Conditions& now) {
   for (const TableLayout layout : layout_candidates) {
     if (!refuse(now, layout)) return layout;
   }
-  const bool wants_large =
-      now.overrides.table_layout == ForcedLayout::tables_128 ||
-      (now.overrides.table_layout == ForcedLayout::none && now.tuned.table_layout == TunedLayout::tables_128);
+  const bool wants_large = now.overrides.tables == ForcedTables::tables_128 ||
+                           (now.overrides.tables == ForcedTables::none && now.tuned.tables == TunedTables::tables_128);
   throw Error(Status::engine_failure, std::string(now.device.name) + " has " + std::to_string(now.device.shared_len) +
                                           " bytes of shared memory a block, too few for lane tables of " +
                                           (wants_large ? "128" : "64") + " KiB");

@@ -2,7 +2,7 @@
 // Which AES kernel takes a launch. For each question: the candidates in the order of preference, why one of them is
 // refused, and the choice, which is the first that is not refused. Only errors allocate memory here.
 //
-// The variables of the environment (overrides.hpp) force a candidate where the device can run it.
+// The environment (conditions.hpp) forces a candidate where the device can run it.
 #pragma once
 
 #include <array>

@@ -21,14 +21,12 @@ constexpr std::uint64_t least_blocks_of_few_chunks = 256;
 constexpr std::uint64_t least_longest_by_lanes = 1024;
 constexpr std::uint64_t warps_of_lanes = 20;  // of a multiprocessor
 
-Refusal forced(const Variable& variable) { return {Reason::forced, 0, 0, variable.name}; }
-
 }  // namespace
 
 Refusal refuse(const Conditions& now, const StreamWork& work, StreamKernel kernel) {
   if (kernel == StreamKernel::tiles) return {};
   if (now.overrides.counter == ForcedCounter::packed) return {};
-  if (now.overrides.counter == ForcedCounter::tiles) return forced(variables::counter);
+  if (now.overrides.counter == ForcedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
   if (work.most_blocks > most_packed_blocks) return {Reason::long_messages, work.most_blocks, most_packed_blocks};
   const std::uint64_t least = least_packed * now.device.multiprocessors;
   return work.messages >= least ? Refusal{} : Refusal{Reason::few_messages, work.messages, least};
@@ -41,7 +39,7 @@ StreamKernel choose_stream(const Conditions& now, const StreamWork& work) {
 Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel) {
   if (kernel == AeadKernel::lanes) return {};
   if (now.overrides.poly1305 == ForcedPoly1305::chunks) return {};
-  if (now.overrides.poly1305 == ForcedPoly1305::lanes) return forced(variables::poly1305);
+  if (now.overrides.poly1305 == ForcedPoly1305::lanes) return refuse_forced(choices::poly1305, now.overrides.poly1305);
   if (work.most_blocks > longest_by_lanes(now, work)) return {};
   const std::uint64_t many = many_messages * now.device.multiprocessors;
   if (work.messages > many) return {Reason::many_messages, work.messages, many};

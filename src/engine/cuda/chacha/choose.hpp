@@ -24,13 +24,13 @@ struct StreamWork {
 // --- text ---
 inline constexpr std::array stream_candidates{StreamKernel::packed, StreamKernel::tiles};
 Refusal refuse(const Conditions& now, const StreamWork& work, StreamKernel kernel);
-// WARPCIPHER_COUNTER=packed or tiles forces one.
+// Forcing `counter` to packed or tiles forces one.
 StreamKernel choose_stream(const Conditions& now, const StreamWork& work);
 
 // --- text and tags ---
 inline constexpr std::array aead_candidates{AeadKernel::chunks, AeadKernel::lanes};
 Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel);
-// WARPCIPHER_POLY1305 forces one.
+// Forcing `poly1305` forces one.
 AeadKernel choose_aead(const Conditions& now, const StreamWork& work);
 // Blocks of the longest message that lanes take: a longer one would be the last.
 std::uint64_t longest_by_lanes(const Conditions& now, const StreamWork& work);

@@ -22,14 +22,11 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/aes/hybrid_rows.hpp"
 #include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/execution/columns_device.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
-#include "engine/cuda/execution/least_columns.hpp"
 #include "engine/cuda/execution/plan_memory.hpp"
-#include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/inputs/host_mailbox.hpp"
 #include "engine/cuda/inputs/key_expansion.hpp"
 #include "engine/cuda/inputs/nonces.hpp"
@@ -174,19 +171,17 @@ class ColumnsRun {
     batch_.most_units = summary_.most_units;
     batch_.end_units = summary_.end_units;
     batch_.is_aligned = summary_.unaligned == 0;
+    if (algorithm_.is_aead()) finish_hashes();
+    batch_.plan = batch_.plan_of();
+    if (batch_.plan.ghash) batch_.hashes.algorithm = batch_.plan.ghash->chosen;
+  }
+
+  void finish_hashes() {
     batch_.hashes.chunks = summary_.chunks;
     batch_.hashes.is_aligned = batch_.is_aligned;
-    if (!algorithm_.is_aead()) return;
     const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
     batch_.hashes.work = {count_, hash_keys, summary_.hash_blocks, summary_.most_hash_blocks};
-    if (batch_.is_chacha()) return;
-    // If no message has chunks, only tensor_rows applies; otherwise choose for the messages that have chunks.
-    batch_.hashes.in_rows = {summary_.in_rows, summary_.row_blocks, view_.least_chunked};
-    ghash::Work chunked = batch_.hashes.work;
-    chunked.messages -= summary_.in_rows;
-    chunked.blocks -= summary_.row_blocks;
-    batch_.hashes.algorithm = chunked.messages != 0 || count_ == 0 ? choose_ghash(conditions_of(batch_.device), chunked)
-                                                                   : ghash::GhashAlgorithm::tensor_rows;
+    if (!batch_.is_chacha()) batch_.hashes.in_rows = {summary_.in_rows, summary_.row_blocks, view_.least_chunked};
   }
 
   // Expects a kernel to put the summary into the mailbox.
@@ -204,15 +199,15 @@ class ColumnsRun {
     const bool starts = mode == Mode::ctr || mode == Mode::poly1305 || (batch_.is_gcm() && encrypting_);
     if (starts && count_ != 0) {
       DeviceBatch alike = batch_;
-      const std::uint64_t len = estimate_text_len();
-      alike.most_units = (len + (1u << view_.unit_log) - 1) >> view_.unit_log;
-      alike.units = count_ * alike.most_units;
-      const std::uint64_t in_tiles =
-          alike.lacks_ends ? units_before_end(len, batch_.is_gcm() ? 2 : 0) : alike.most_units;
-      alike.tiles = count_ * ((in_tiles + tile_units - 1) / tile_units);
-      alike.end_units = count_ * (alike.most_units - in_tiles);
+      BatchFacts facts{algorithm_, c_.direction, count_};
+      set_equal_lengths(facts, estimate_text_len(), alike.lacks_ends);
+      alike.tiles = facts.tiles;
+      alike.units = facts.units;
+      alike.most_units = facts.most_units;
+      alike.end_units = facts.end_units;
       const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
       alike.is_aligned = buffers % 16 == 0;
+      alike.plan = alike.plan_of();
       begin_speculation();
       try {
         started_ = start_text(alike, verdicts, speculation_);
@@ -241,8 +236,11 @@ class ColumnsRun {
   bool start_sectors() {
     const bool is_xts = algorithm_.mode.id == Mode::xts;
     if (!is_xts || only_key_ == nullptr) return false;
-    const SectorWork work{view_.count, view_.room()};
-    if (choose_sectors(conditions_of(batch_.device), work) != SectorKernel::rows) return false;
+    BatchFacts facts{algorithm_, c_.direction, count_};
+    facts.has_only_key = true;
+    facts.sectors_len = view_.room();
+    if (count_ != 0) set_equal_lengths(facts, estimate_text_len(), false);
+    if (plan_launches(batch_.device, facts).text_launch != TextLaunch::sectors) return false;
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // they need a check, too
     begin_speculation();
     speculation_.most_units = UINT64_MAX;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/cuda/aes/choose.hpp"
+#include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/cuda/execution/siv_keys.hpp"
 #include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
@@ -44,7 +44,24 @@ struct DeviceBatch {
   DesKeys des_keys{};
   StreamKeys* stream_keys = nullptr;  // ChaCha20
   SivKeys* siv_keys = nullptr;        // GCM-SIV
-  ghash::HashBatch hashes{};          // AEADs; Poly1305: views, masks, chunks and work alone
+  ghash::HashBatch hashes{};          // AEADs; Poly1305: only views, masks, chunks and work
+  LaunchPlan plan{};                  // as plan_of()
+
+  // Of the messages as they are described so far.
+  LaunchPlan plan_of(std::uint64_t sectors_len = 0) const {
+    BatchFacts facts{algorithm, direction, messages, tiles, units, most_units, end_units};
+    // Of GCM-SIV texts have keys of their own, which the host derives only for one message.
+    const bool has_own_keys = is_gcm_siv();
+    facts.has_only_key = has_own_keys ? siv_keys->only_key() != nullptr : only_key != nullptr;
+    facts.has_key_bytes = has_own_keys ? !facts.has_only_key : is_aes() && aes_keys->bytes() != nullptr;
+    facts.is_aligned = is_aligned;
+    facts.are_parts = are_parts;
+    facts.hashes = hashes.work;
+    facts.hashes.messages -= hashes.in_rows.messages;
+    facts.hashes.blocks -= hashes.in_rows.blocks;
+    facts.sectors_len = sectors_len;
+    return plan_launches(device, facts);
+  }
 
   bool is_gcm() const { return algorithm.mode.id == Mode::gcm; }
   bool is_ccm() const { return algorithm.mode.id == Mode::ccm; }
@@ -60,11 +77,11 @@ struct DeviceBatch {
 // counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
-// Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
-// tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been verified, not even in
-// place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass. GCM-SIV must, since it
-// hashes the plaintext. So must CCM, likewise. All of these wipe what was forged before later work of the stream
-// begins. started: what start_text() has started, and was right to.
+// Enqueues text and tags, as the plan says. verdicts: device memory, one word for each message, if checks_tags(). A
+// message with a wrong tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been
+// verified, not even in place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass.
+// GCM-SIV must, since it hashes the plaintext. So must CCM, likewise. All of these wipe what was forged before later
+// work of the stream begins. started: what start_text() has started, and was right to.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
 
 // Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the host knows the plan

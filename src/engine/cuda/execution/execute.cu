@@ -34,42 +34,34 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.end_units};
 }
 
-lane_table::CounterForm form_of(const DeviceBatch& b) {
-  if (b.is_gcm_siv()) return lane_table::CounterForm::first_word;
-  return b.is_gcm() ? lane_table::CounterForm::last_word : lane_table::CounterForm::block;
-}
-
 // Derives round keys, unless the kernel makes them itself.
-CounterChoice choose_kernel(const DeviceBatch& b) {
-  const CounterChoice choice = choose_counter(
-      conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(), b.only_key != nullptr,
-                                b.aes_keys->bytes() != nullptr, form_of(b), b.end_units, b.is_aligned});
-  if (choice.keys != lane_table::KeySource::bytes) b.aes_keys->derive();
-  return choice;
+void prepare_keys(const DeviceBatch& b) {
+  if (b.plan.counter->chosen.keys != lane_table::KeySource::bytes) b.aes_keys->derive();
 }
 
 void run_counters(const DeviceBatch& b, const std::uint32_t* verdicts) {
   if (b.units == 0) return;
-  const CounterChoice choice = choose_kernel(b);
-  lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), verdicts);
+  prepare_keys(b);
+  const auto& [work, chosen] = *b.plan.counter;
+  lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), chosen, work.form, verdicts);
 }
 
 // The same where the text may have been started.
 void run_rest(const DeviceBatch& b, const std::optional<CounterChoice>& started) {
   if (!started) return run_counters(b, nullptr);
-  lane_table::run_ends(b.device, b.stream, counter_batch(b), *started, form_of(b));
+  lane_table::run_ends(b.device, b.stream, counter_batch(b), *started, b.plan.counter->work.form);
+}
+
+void run_bitslice(const DeviceBatch& b) {
+  const TileList list{b.views, b.first_tile, b.tiles, b.messages};
+  const DesSchedules schedules(b.device, b.stream, b.des_keys);
+  bitslice::run_tiles(b.device, b.stream, b.algorithm, b.direction, list, schedules, b.in_place);
 }
 
 void run_tiles(const DeviceBatch& b) {
   const TileList list{b.views, b.first_tile, b.tiles, b.messages};
-  if (!b.is_aes()) {
-    const DesSchedules schedules(b.device, b.stream, b.des_keys);
-    return bitslice::run_tiles(b.device, b.stream, b.algorithm, b.direction, list, schedules, b.in_place);
-  }
   b.aes_keys->derive();
-  const TextChoice choice =
-      choose_text(conditions_of(b.device), {b.algorithm.mode.id, false, b.only_key != nullptr, b.tiles, b.units});
-  lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction, choice,
+  lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction, b.plan.text->chosen,
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
@@ -80,19 +72,19 @@ const std::uint32_t* order_by_length(const DeviceBatch& b, std::optional<LengthO
 }
 
 void run_serial(const DeviceBatch& b) {
-  const Mode mode = b.algorithm.mode.id;
   std::optional<LengthOrder> memory;
   const std::uint32_t* const order = order_by_length(b, memory);
-  if (b.is_aes()) {
-    b.aes_keys->derive();
-    const std::uint32_t rounds = b.aes_keys->rounds();
-    const SerialChoice choice = choose_serial(conditions_of(b.device), {b.messages, rounds, mode == Mode::cfb8});
-    return lane_table::run_serial_batch(
-        b.device, b.stream, mode, choice,
-        lane_table::SerialBatch{b.views, order, b.aes_keys->round_keys(), b.messages, rounds});
-  }
+  b.aes_keys->derive();
+  lane_table::run_serial_batch(
+      b.device, b.stream, b.algorithm.mode.id, b.plan.serial->chosen,
+      lane_table::SerialBatch{b.views, order, b.aes_keys->round_keys(), b.messages, b.aes_keys->rounds()});
+}
+
+void run_serial_des(const DeviceBatch& b) {
+  std::optional<LengthOrder> memory;
+  const std::uint32_t* const order = order_by_length(b, memory);
   const DesSchedules schedules(b.device, b.stream, b.des_keys, b.views, b.messages, order);
-  lane_table::run_serial_batch(b.device, b.stream, mode,
+  lane_table::run_serial_batch(b.device, b.stream, b.algorithm.mode.id,
                                lane_table::SerialDesBatch{b.views, order, schedules, b.messages});
 }
 
@@ -107,7 +99,7 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
 
 void run_ccm(const DeviceBatch& b, std::uint32_t* verdicts) {
   std::optional<LengthOrder> memory;
-  lane_table::run_ccm(b.device, b.stream, choose_table_layout(conditions_of(b.device)),
+  lane_table::run_ccm(b.device, b.stream, *b.plan.tables,
                       {b.views, b.hashes.views, b.hashes.masks, order_by_length(b, memory), b.aes_keys->round_keys(),
                        b.aes_keys->rounds(), b.messages, b.direction == Direction::encrypt},
                       verdicts);
@@ -128,7 +120,7 @@ void run_gcm_siv(const DeviceBatch& b, std::uint32_t* verdicts) {
   hashes.only_hash_key = b.siv_keys->only_hash_key();
   hashes.polyvals = reinterpret_cast<Block*>(memory.data());
   ghash::authenticate(b.device, b.stream, hashes, nullptr);
-  const TableLayout layout = choose_table_layout(conditions_of(b.device));
+  const TableLayout layout = *b.plan.tables;
   lane_table::finish_siv_tags(b.device, b.stream, layout, b.siv_keys->messages(), source_of(*text.aes_keys, layout),
                               hashes.polyvals, encrypting, verdicts);
   if (encrypting) return run_counters(text, nullptr);
@@ -151,12 +143,27 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<CounterChoice>& started) {
-  if (b.is_chacha()) return started ? void() : run_stream_cipher(b, verdicts);
-  if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
-  if (b.is_gcm()) return run_gcm(b, verdicts, started);
-  if (b.is_ccm()) return run_ccm(b, verdicts);
-  if (b.algorithm.mode.id == Mode::ctr) return run_rest(b, started);
-  b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
+  switch (b.plan.text_launch) {
+    case TextLaunch::counter:
+      if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
+      return b.is_gcm() ? run_gcm(b, verdicts, started) : run_rest(b, started);
+    case TextLaunch::tiles:
+      return run_tiles(b);
+    case TextLaunch::serial:
+      return run_serial(b);
+    case TextLaunch::ccm:
+      return run_ccm(b, verdicts);
+    case TextLaunch::bitslice:
+      return run_bitslice(b);
+    case TextLaunch::serial_des:
+      return run_serial_des(b);
+    case TextLaunch::stream:
+    case TextLaunch::aead:
+      return started ? void() : run_stream_cipher(b, verdicts);
+    case TextLaunch::by_itself:  // run_message()
+    case TextLaunch::sectors:    // start_hybrid_rows()
+      break;
+  }
 }
 
 std::optional<CounterChoice> start_text(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {
@@ -164,10 +171,10 @@ std::optional<CounterChoice> start_text(const DeviceBatch& b, std::uint32_t* ver
     start_stream_cipher(b, verdicts, speculation);
     return CounterChoice{};  // of no meaning
   }
-  const CounterChoice choice = choose_kernel(b);
-  if (!lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation))
-    return {};
-  return choice;
+  prepare_keys(b);
+  const auto& [work, chosen] = *b.plan.counter;
+  if (!lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), chosen, work.form, speculation)) return {};
+  return chosen;
 }
 
 }  // namespace warpcipher::cuda

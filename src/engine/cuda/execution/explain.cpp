@@ -7,10 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "engine/cuda/aes/choose.hpp"
-#include "engine/cuda/chacha/choose.hpp"
-#include "engine/cuda/execution/offered.hpp"
-#include "engine/cuda/ghash/choose.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -33,7 +30,7 @@ constexpr std::array<Names, 3> key_sources{{{"parameter", "the key is a kernel p
                                             {"round keys", "from device memory"}}};
 constexpr std::array<Names, 2> texts{
     {{"hybrid", "a tile a warp, by tables and by logic at once"}, {"tiles", "a tile a warp, by tables"}}};
-constexpr std::array<Names, 2> sectors{
+constexpr std::array<Names, 2> sector_kernels{
     {{"rows", "data units that follow each other, as one text"}, {"batch", "data units as any other batch"}}};
 constexpr std::array<Names, 2> serials{{{"12 warps", "a message a lane, more registers a thread"},
                                         {"16 warps", "a message a lane, more messages at once"}}};
@@ -70,14 +67,13 @@ Decision decide(std::string_view subject, const std::array<Enum, N>& candidates,
   return decision;
 }
 
-Decision only(std::string_view subject, std::string_view name, std::string_view description) {
-  return {subject, {{name, description, true, "there is no other kernel for it"}}};
+Decision only(std::string_view name, std::string_view description) {
+  return {"text", {{name, description, true, "there is no other kernel for it"}}};
 }
 
 template <class Forced>
-std::string shown(const Variable& variable, Forced forced) {
-  return forced == Forced::none ? std::string()
-                                : std::string(variable.name) + "=" + std::string(variable.value_of(forced));
+std::string shown(const Choice& choice, Forced forced) {
+  return forced == Forced::none ? std::string() : forced_text(choice, choice.value_of(forced));
 }
 
 void check(const BatchShape& shape) {
@@ -99,117 +95,82 @@ void check(const BatchShape& shape) {
     refuse("size", shape.size, "at most " + std::to_string(most) + " bytes for this number of messages");
 }
 
+// A batch of that shape, as the engine describes it.
+BatchFacts facts_of(const Conditions& now, const BatchShape& shape) {
+  const Mode mode = shape.algorithm.mode.id;
+  const std::uint64_t keys = mode == Mode::gcm_siv ? shape.messages : shape.keys;  // it derives one for each message
+  BatchFacts facts{shape.algorithm, shape.direction, shape.messages};
+  facts.is_by_itself = shape.messages == 1;
+  facts.has_only_key = keys == 1;
+  facts.has_key_bytes = keys != 1;
+  set_equal_lengths(facts, shape.size, !facts.is_by_itself && leaves_ends(now, mode, shape.messages));
+  facts.hashes = {shape.messages, keys, facts.units, facts.most_units};
+  if (mode == Mode::xts && shape.keys == 1 && !facts.is_by_itself) facts.sectors_len = shape.size * shape.messages;
+  return facts;
+}
+
 class Explanation {
  public:
-  Explanation(const Conditions& now, const BatchShape& shape)
-      : now_(now),
-        shape_(shape),
-        mode_(shape.algorithm.mode.id),
-        units_((shape.size + shape.algorithm.unit_len() - 1) / shape.algorithm.unit_len()),
-        tiles_((units_ + tile_units - 1) / tile_units * shape.messages),
-        rounds_(static_cast<std::uint32_t>(shape.algorithm.cipher.key_len / 4 + 6)) {}
+  Explanation(const Conditions& now, const LaunchPlan& plan) : now_(now), plan_(plan) {}
 
   std::vector<Decision> run() {
-    const bool is_parallel = shape_.algorithm.parallel(shape_.direction);
-    if (is_stream_cipher(shape_.algorithm.cipher.id)) {
-      explain_stream_cipher();
-      return std::move(all_);
+    if (plan_.tables) {
+      add("tables", layout_candidates, *plan_.tables, layouts, shown(choices::tables, now_.overrides.tables),
+          [&](TableLayout layout) { return refuse(now_, layout); });
     }
-    if (!is_aes(shape_.algorithm.cipher.id)) {
-      all_.push_back(is_parallel ? only("text", "bitslice", "32 blocks a lane, by logic")
-                                 : only("text", "serial", "a message a lane, by tables of S-boxes"));
-      return std::move(all_);
+    if (const auto& sectors = plan_.sectors) {
+      add("data units", sector_candidates, sectors->chosen, sector_kernels, shown(choices::text, now_.overrides.text),
+          [&](SectorKernel kernel) { return refuse(now_, sectors->work, kernel); });
     }
-    explain_layout();
-    if (mode_ == Mode::ccm) {
-      all_.push_back(only("text and tags", "ccm", "a message a lane"));
-    } else if (!is_parallel) {
-      explain_serial();
-    } else if (mode_ == Mode::gcm_siv || (shape_.messages > 1 && (mode_ == Mode::ctr || mode_ == Mode::gcm))) {
-      explain_counter();
-    } else {
-      explain_text();
+    if (const auto& text = plan_.text) {
+      const bool counts = text->work.mode == Mode::ctr || text->work.mode == Mode::gcm;
+      add(counts ? "counter" : "text", text_candidates, text->chosen.kernel, texts,
+          counts ? shown(choices::counter, now_.overrides.counter) : shown(choices::text, now_.overrides.text),
+          [&](TextKernel kernel) { return refuse(now_, *plan_.tables, text->work, kernel); });
     }
-    if (mode_ == Mode::gcm || mode_ == Mode::gcm_siv) explain_hash();
+    if (const auto& counter = plan_.counter) {
+      add("counter", counter_candidates, counter->chosen.kernel, counters,
+          shown(choices::counter, now_.overrides.counter),
+          [&](CounterKernel kernel) { return refuse(now_, *plan_.tables, counter->work, kernel); });
+      add("keys", key_candidates, counter->chosen.keys, key_sources, "",
+          [&](KeySource keys) { return refuse(*plan_.tables, counter->work, counter->chosen.kernel, keys); });
+    }
+    if (const auto& serial = plan_.serial) {
+      add("serial", serial_candidates, serial->chosen.warps, serials, "",
+          [&](SerialWarps warps) { return refuse(now_, *plan_.tables, serial->work, warps); });
+    }
+    if (const auto& stream = plan_.stream) {
+      add("counter", stream_candidates, stream->chosen, streams, shown(choices::counter, now_.overrides.counter),
+          [&](StreamKernel kernel) { return refuse(now_, stream->work, kernel); });
+    }
+    if (const auto& aead = plan_.aead) {
+      add("poly1305", aead_candidates, aead->chosen, aeads, shown(choices::poly1305, now_.overrides.poly1305),
+          [&](AeadKernel kernel) { return refuse(now_, aead->work, kernel); });
+    }
+    add_without_choice();
+    if (const auto& hash = plan_.ghash) {
+      add("ghash", ghash_candidates, hash->chosen, hashes, shown(choices::ghash, now_.overrides.ghash),
+          [&](GhashAlgorithm algorithm) { return refuse(now_, hash->work, algorithm); });
+    }
     return std::move(all_);
   }
 
  private:
-  // That texts are encrypted and hashed with: GCM-SIV derives a key for each message.
-  std::uint64_t keys() const { return mode_ == Mode::gcm_siv ? shape_.messages : shape_.keys; }
+  template <class... Arguments>
+  void add(Arguments&&... arguments) {
+    all_.push_back(decide(std::forward<Arguments>(arguments)...));
+  }
 
-  void explain_stream_cipher() {
-    const StreamWork work{shape_.messages, units_ * shape_.messages, units_};
-    bool has_own_text = true;
-    if (shape_.algorithm.is_aead()) {
-      const AeadKernel kernel = choose_aead(now_, work);
-      all_.push_back(decide("text and tags", aead_candidates, kernel, aeads,
-                            shown(variables::poly1305, now_.overrides.poly1305),
-                            [&](AeadKernel candidate) { return refuse(now_, work, candidate); }));
-      has_own_text = kernel == AeadKernel::lanes;
+  void add_without_choice() {
+    if (plan_.text_launch == TextLaunch::bitslice) all_.push_back(only("bitslice", "32 blocks a lane, by logic"));
+    if (plan_.text_launch == TextLaunch::serial_des) {
+      all_.push_back(only("serial", "a message a lane, by tables of S-boxes"));
     }
-    if (!has_own_text) return;
-    all_.push_back(decide("text", stream_candidates, choose_stream(now_, work), streams,
-                          shown(variables::counter, now_.overrides.counter),
-                          [&](StreamKernel kernel) { return refuse(now_, work, kernel); }));
-  }
-
-  void explain_layout() {
-    layout_ = choose_table_layout(now_);
-    all_.push_back(decide("lane tables", layout_candidates, layout_, layouts,
-                          shown(variables::table_layout, now_.overrides.table_layout),
-                          [&](TableLayout layout) { return refuse(now_, layout); }));
-  }
-
-  void explain_serial() {
-    const SerialWork work{shape_.messages, rounds_, mode_ == Mode::cfb8};
-    all_.push_back(decide("text, serial", serial_candidates, choose_serial(now_, work).warps, serials, {},
-                          [&](SerialWarps warps) { return refuse(now_, layout_, work, warps); }));
-  }
-
-  void explain_counter() {
-    const bool one_key = keys() == 1;
-    const CounterForm form = mode_ == Mode::gcm_siv ? CounterForm::first_word : CounterForm::block;
-    const CounterWork work{shape_.messages, tiles_, units_ * shape_.messages, units_, rounds_, one_key, !one_key, form};
-    const CounterChoice choice = choose_counter(now_, work);
-    all_.push_back(decide("text", counter_candidates, choice.kernel, counters,
-                          shown(variables::counter, now_.overrides.counter),
-                          [&](CounterKernel kernel) { return refuse(now_, layout_, work, kernel); }));
-    all_.push_back(decide("keys", key_candidates, choice.keys, key_sources, {},
-                          [&](KeySource keys) { return refuse(layout_, work, choice.kernel, keys); }));
-  }
-
-  void explain_text() {
-    const bool counts = mode_ == Mode::ctr || mode_ == Mode::gcm;
-    const std::string forced =
-        counts ? shown(variables::counter, now_.overrides.counter) : shown(variables::text, now_.overrides.text);
-    if (mode_ == Mode::xts && shape_.keys == 1) {
-      const SectorWork work{shape_.messages, shape_.size * shape_.messages};
-      const SectorKernel kernel = choose_sectors(now_, work);
-      all_.push_back(decide("data units", sector_candidates, kernel, sectors, forced,
-                            [&](SectorKernel candidate) { return refuse(now_, work, candidate); }));
-      if (kernel == SectorKernel::rows) return;
-    }
-    const TextWork work{mode_, shape_.messages == 1 && mode_ != Mode::xts, shape_.keys == 1, tiles_,
-                        units_ * shape_.messages};
-    all_.push_back(decide("text", text_candidates, choose_text(now_, work).kernel, texts, forced,
-                          [&](TextKernel kernel) { return refuse(now_, layout_, work, kernel); }));
-  }
-
-  void explain_hash() {
-    const ghash::Work work{shape_.messages, keys(), units_ * shape_.messages, units_};
-    all_.push_back(decide("tags", ghash_candidates, choose_ghash(now_, work), hashes,
-                          shown(variables::ghash, now_.overrides.ghash),
-                          [&](GhashAlgorithm algorithm) { return refuse(now_, work, algorithm); }));
+    if (plan_.text_launch == TextLaunch::ccm) all_.push_back(only("ccm", "text and tags, a message a lane"));
   }
 
   const Conditions& now_;
-  const BatchShape& shape_;
-  const Mode mode_;
-  const std::uint64_t units_;  // of a message
-  const std::uint64_t tiles_;  // of all messages
-  const std::uint32_t rounds_;
-  TableLayout layout_ = TableLayout::tables_128;
+  const LaunchPlan& plan_;
   std::vector<Decision> all_;
 };
 
@@ -217,7 +178,11 @@ class Explanation {
 
 std::vector<Decision> explain(const Conditions& now, const BatchShape& shape) {
   check(shape);
-  return Explanation(now, shape).run();
+  return to_decisions(now, plan_launches(now, facts_of(now, shape)));
+}
+
+std::vector<Decision> to_decisions(const Conditions& now, const LaunchPlan& plan) {
+  return Explanation(now, plan).run();
 }
 
 }  // namespace warpcipher::cuda

@@ -9,10 +9,8 @@
 #include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
-#include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/aes/parallel.hpp"
 #include "engine/cuda/chacha/aead.hpp"
-#include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/check.hpp"
@@ -69,16 +67,6 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   masks_ = upload_.reserve_on_device<Block>(batch_.algorithm.is_aead() && !batch_.is_chacha() ? count : 0);
   upload_.allocate(stream);
 
-  fill_views();
-  std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
-  if (is_lone_siv) siv_keys_.fill(upload_);
-  if (derived_on_host) aes_keys_.fill(upload_);
-  for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
-    std::copy_n(keys_[k]->bytes(), key_len, upload_.host(key_bytes_) + key_len * k);
-  }
-  if (batch_.algorithm.is_aead()) fill_hashes();
-  upload_.send();
-
   const auto keys = static_cast<std::uint32_t>(keys_.size());
   batch_.views = upload_.device(views_);
   batch_.first_tile = upload_.device(first_tile_);
@@ -89,6 +77,17 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   stream_keys_.take_bytes(upload_.device(key_bytes_));
   batch_.stream_keys = &stream_keys_;
   batch_.siv_keys = &siv_keys_;
+  batch_.plan = batch_.plan_of();
+
+  fill_views();
+  std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
+  if (is_lone_siv) siv_keys_.fill(upload_);
+  if (derived_on_host) aes_keys_.fill(upload_);
+  for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
+    std::copy_n(keys_[k]->bytes(), key_len, upload_.host(key_bytes_) + key_len * k);
+  }
+  if (batch_.algorithm.is_aead()) fill_hashes();
+  upload_.send();
   encrypt_first_blocks(batch_, batch_.algorithm.is_aead() ? upload_.device(masks_) : nullptr);
   if (batch_.is_gcm()) batch_.hashes.hash_keys = aes_keys_.hash_keys();
 }
@@ -118,10 +117,12 @@ void MessageBatch::measure() {
     batch_.is_aligned = batch_.is_aligned && is_aligned(view_of(message));
     if (!batch_.algorithm.is_aead()) continue;
     const std::uint64_t blocks = ghash::hash_view_of(message).blocks();
-    hash_blocks_ += blocks;
-    most_hash_blocks_ = std::max(most_hash_blocks_, blocks);
+    batch_.hashes.work.blocks += blocks;
+    batch_.hashes.work.most_blocks = std::max(batch_.hashes.work.most_blocks, blocks);
     aad_len_ += message.aad_len;
   }
+  batch_.hashes.work.messages = group_.size();
+  batch_.hashes.work.keys = batch_.is_gcm_siv() ? group_.size() : keys_.size();
   if (batch_.tiles > most_tiles) {
     throw Error(Status::engine_failure, std::string(batch_.algorithm.name) + ": " + std::to_string(batch_.tiles) +
                                             " tiles of 256 units in one batch, at most " + std::to_string(most_tiles) +
@@ -142,10 +143,9 @@ void MessageBatch::fill_views() {
 
 void MessageBatch::fill_hashes() {
   const bool is_siv = batch_.is_gcm_siv();
-  const ghash::Work work{group_.size(), is_siv ? group_.size() : keys_.size(), hash_blocks_, most_hash_blocks_};
-  const ghash::GhashAlgorithm algorithm =
-      batch_.is_chacha() ? ghash::GhashAlgorithm{} : choose_ghash(conditions_of(batch_.device), work);
-  const std::uint64_t chunk_blocks = batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, hash_blocks_)
+  const ghash::Work work = batch_.hashes.work;
+  const ghash::GhashAlgorithm algorithm = batch_.plan.ghash ? batch_.plan.ghash->chosen : ghash::GhashAlgorithm{};
+  const std::uint64_t chunk_blocks = batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, work.blocks)
                                                         : ghash::chunk_blocks_for(batch_.device, algorithm, work);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
@@ -195,12 +195,8 @@ void MessageBatch::run(std::span<Status> statuses) const {
 
 namespace {
 
-TextChoice choose_text_of(const Message& message, const Conditions& now) {
-  return choose_text(now, {message.algorithm().mode.id, true, true, tiles_of(message.units()), message.units()});
-}
-
 // GCM, in the order of execute(): if a tag is checked first, the text comes last.
-Status run_gcm_message(const Message& message, const Device& device, Stream stream) {
+Status run_gcm_message(const Message& message, const LaunchPlan& plan, const Device& device, Stream stream) {
   std::uint8_t counter[16], mask[16];
   make_first_counter(message, counter);
   aes::encrypt_block(aes_key_state(*message.key).schedule, counter, mask);
@@ -209,10 +205,9 @@ Status run_gcm_message(const Message& message, const Device& device, Stream stre
   add_be32(counter, 1);
   const Block start = to_block(counter, sizeof counter);
   const bool has_text = message.in_len != 0;
-  const Conditions now = conditions_of(device);
-  const ghash::GhashAlgorithm algorithm = choose_ghash(now, ghash::work_of(message));
+  const ghash::GhashAlgorithm algorithm = plan.ghash->chosen;
   const auto run_text = [&](const std::uint32_t* verdict) {
-    if (has_text) lane_table::run_one(device, stream, choose_text_of(message, now), message, start, verdict);
+    if (has_text) lane_table::run_one(device, stream, plan.text->chosen, message, start, verdict);
   };
   if (message.direction == Direction::encrypt || message.compute_tag) {
     if (message.direction == Direction::encrypt) run_text(nullptr);
@@ -235,25 +230,28 @@ Status run_gcm_message(const Message& message, const Device& device, Stream stre
 
 Status run_message(const Message& message, const Device& device, Stream stream) {
   const Algorithm& algorithm = message.algorithm();
+  BatchFacts facts{algorithm, message.direction};
+  facts.units = facts.most_units = message.units();
+  facts.tiles = tiles_of(facts.units);
+  facts.is_by_itself = facts.has_only_key = true;
+  if (algorithm.mode.id == Mode::gcm) facts.hashes = ghash::work_of(message);
+  const LaunchPlan plan = plan_launches(device, facts);
+  if (plan.text_launch == TextLaunch::by_itself) {
+    if (algorithm.mode.id == Mode::gcm) return run_gcm_message(message, plan, device, stream);
+    if (facts.units != 0) {
+      lane_table::run_one(device, stream, plan.text->chosen, message, to_block(message.iv, message.iv_len), nullptr);
+    }
+    return Status::ok;
+  }
+  constexpr std::uint32_t number = 0;
+  const std::uint64_t first_tile[] = {0, facts.tiles};
   const bool is_parallel = algorithm.parallel(message.direction);
-  const std::uint64_t first_tile[] = {0, tiles_of(message.units())};
-  const bool is_batch = algorithm.mode.id == Mode::xts || algorithm.mode.id == Mode::gcm_siv;
-  if (first_tile[1] > most_tiles || !is_parallel || !is_aes(algorithm.cipher.id) || is_batch) {
-    constexpr std::uint32_t number = 0;
-    const MessageGroup group{
-        {&message, 1},
-        {&number, 1},
-        is_parallel ? std::span<const std::uint64_t>(first_tile) : std::span<const std::uint64_t>()};
-    Status status = Status::ok;
-    MessageBatch(group, device, stream).run({&status, 1});
-    return status;
-  }
-  if (algorithm.mode.id == Mode::gcm) return run_gcm_message(message, device, stream);
-  if (first_tile[1] != 0) {
-    lane_table::run_one(device, stream, choose_text_of(message, conditions_of(device)), message,
-                        to_block(message.iv, message.iv_len), nullptr);
-  }
-  return Status::ok;
+  const MessageGroup group{{&message, 1},
+                           {&number, 1},
+                           is_parallel ? std::span<const std::uint64_t>(first_tile) : std::span<const std::uint64_t>()};
+  Status status = Status::ok;
+  MessageBatch(group, device, stream).run({&status, 1});
+  return status;
 }
 
 }  // namespace warpcipher::cuda

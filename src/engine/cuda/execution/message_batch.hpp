@@ -49,7 +49,7 @@ class MessageBatch {
   Upload upload_;
   std::vector<std::uint32_t> key_of_;
   std::vector<const Key*> keys_;
-  std::uint64_t hash_blocks_ = 0, most_hash_blocks_ = 0, aad_len_ = 0;
+  std::uint64_t aad_len_ = 0;
   Upload::Array<MessageView> views_{};
   Upload::Array<std::uint64_t> first_tile_{}, first_chunk_{};
   Upload::Array<std::uint8_t> key_bytes_{}, aad_{};

@@ -2,14 +2,13 @@
 #include "engine/cuda/execution/policies.hpp"
 
 #include <array>
-#include <atomic>
 #include <string>
 #include <type_traits>
 
 #include "engine/cuda/aes/kernels.hpp"
 #include "engine/cuda/ghash/algorithm.hpp"
-#include "engine/cuda/runtime/overrides.hpp"
-#include "engine/cuda/runtime/tuned.hpp"
+#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -37,16 +36,15 @@ void set_number(Tuned& tuned, std::uint8_t number) {
 }
 
 template <auto Member>
-std::string_view forced_by(const Variable& variable) {
-  return variable.value_of(overrides().*Member);
+std::string_view forced_to(const Choice& choice) {
+  return choice.value_of(overrides().*Member);
 }
 
 struct Entry {
-  std::string_view name;
-  const Variable& variable;  // of the environment, which overrides every choice
-  std::string_view (*forced)(const Variable&);
-  std::uint8_t (*number)(const Tuned&);  // of the value, from 1 on; 0: the default
-  void (*choose)(Tuned&, std::uint8_t number);
+  const Choice& choice;
+  std::string_view (*forced)(const Choice&);  // by the environment, which overrides what was measured
+  std::uint8_t (*number)(const Tuned&);       // of the value, from 1 on; 0: the default
+  void (*set)(Tuned&, std::uint8_t number);
   std::string_view algorithm;
   std::array<std::string_view, 2> values;  // the default first, where the device can run it
   bool (*runs)(const Device& device, std::string_view value);
@@ -54,36 +52,32 @@ struct Entry {
 };
 
 constexpr std::array<Entry, 4> entries{{
-    {"lane_table",
-     variables::table_layout,
-     &forced_by<&Overrides::table_layout>,
-     &number_of<&Tuned::table_layout>,
-     &set_number<&Tuned::table_layout>,
+    {choices::tables,
+     &forced_to<&Overrides::tables>,
+     &number_of<&Tuned::tables>,
+     &set_number<&Tuned::tables>,
      "aes-128-ctr",
      {"128", "64"},
      &has_tables,
      "KiB of tables; H200, 256 MiB of AES-128-CTR: 872 GB/s, with 64 KiB 853"},
-    {"ghash",
-     variables::ghash,
-     &forced_by<&Overrides::ghash>,
+    {choices::ghash,
+     &forced_to<&Overrides::ghash>,
      &number_of<&Tuned::ghash>,
      &set_number<&Tuned::ghash>,
      "aes-128-gcm",
      {"tensor", "scalar"},
      &has_hash,
      "H200, 256 MiB of AES-128-GCM: 597 GB/s by tensor cores, 270 by the scalar kernel"},
-    {"counter",
-     variables::counter,
-     &forced_by<&Overrides::counter>,
+    {choices::counter,
+     &forced_to<&Overrides::counter>,
      &number_of<&Tuned::counter>,
      &set_number<&Tuned::counter>,
      "aes-128-ctr",
      {"hybrid", "tiles"},
      &has_warps,
      "H200, 4 GiB of AES-128-CTR: 1052 GB/s by lane tables and logic at once, 919 by lane tables alone"},
-    {"blocks",
-     variables::text,
-     &forced_by<&Overrides::text>,
+    {choices::text,
+     &forced_to<&Overrides::text>,
      &number_of<&Tuned::text>,
      &set_number<&Tuned::text>,
      "aes-128-ecb",
@@ -92,34 +86,22 @@ constexpr std::array<Entry, 4> entries{{
      "H200, 4 GiB of AES-128-ECB: 956 GB/s by lane tables and logic at once, 777 by lane tables alone"},
 }};
 
-constexpr int most_devices = 64;
-
-std::array<std::atomic<Tuned>, most_devices> chosen;
-static_assert(std::atomic<Tuned>::is_always_lock_free, "each launch reads it");
-
-bool has_place(const Device& device) { return device.index >= 0 && device.index < most_devices; }
-
 }  // namespace
-
-Tuned tuned_of(const Device& device) {
-  if (!has_place(device)) return {};
-  return chosen[static_cast<std::size_t>(device.index)].load(std::memory_order_relaxed);
-}
 
 std::vector<Policy> policies(const Device& device) {
   std::vector<Policy> all;
   const Tuned tuned = tuned_of(device);
   for (const Entry& entry : entries) {
-    Policy policy{entry.name, {}, {}, {}, entry.algorithm};
+    Policy policy{entry.choice.name, {}, {}, {}, entry.algorithm};
     for (const std::string_view value : entry.values) {
       if (entry.runs(device, value)) policy.values.push_back(value);
     }
     if (policy.values.empty()) continue;
-    const std::string_view forced = entry.forced(entry.variable);
+    const std::string_view forced = entry.forced(entry.choice);
     const std::uint8_t number = entry.number(tuned);
     if (!forced.empty()) {
       policy.value = forced;
-      policy.reason = std::string("forced by ") + entry.variable.name;
+      policy.reason = "forced by " + forced_text(entry.choice, forced);
     } else if (number != 0) {
       policy.value = entry.values[number - 1];
       policy.reason = "measured on this machine";
@@ -134,22 +116,22 @@ std::vector<Policy> policies(const Device& device) {
 }
 
 void choose_policy(const Device& device, std::string_view name, std::string_view value) {
-  if (!has_place(device)) return;
+  std::atomic<Tuned>* const place = tuned_place(device);
+  if (place == nullptr) return;
   const auto with = [&](Tuned tuned) {
     for (const Entry& entry : entries) {
-      if (entry.name != name) continue;
-      if (value.empty()) entry.choose(tuned, 0);
+      if (entry.choice.name != name) continue;
+      if (value.empty()) entry.set(tuned, 0);
       for (std::size_t i = 0; i < entry.values.size(); ++i) {
         if (entry.values[i] == value && entry.runs(device, value)) {
-          entry.choose(tuned, static_cast<std::uint8_t>(i + 1));
+          entry.set(tuned, static_cast<std::uint8_t>(i + 1));
         }
       }
     }
     return tuned;
   };
-  std::atomic<Tuned>& place = chosen[static_cast<std::size_t>(device.index)];
-  Tuned before = place.load(std::memory_order_relaxed);
-  while (!place.compare_exchange_weak(before, with(before), std::memory_order_relaxed)) {
+  Tuned before = place->load(std::memory_order_relaxed);
+  while (!place->compare_exchange_weak(before, with(before), std::memory_order_relaxed)) {
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <bit>
 
-#include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/aes/hybrid_rows.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/execution/plan_memory.hpp"
@@ -40,7 +39,15 @@ void run_sectors(const Device& device, const Message& first, std::size_t count, 
   auto* const summary = reinterpret_cast<BatchSummary*>(memory.data());
   check(cudaMemsetAsync(summary, 0, sizeof(BatchSummary), native(stream)), "clear device memory");
   AesKeys keys(device, stream, algorithm, first.direction);
-  if (choose_sectors(conditions_of(device), {view.count, view.room()}) == SectorKernel::rows) {
+  DeviceBatch batch{device, stream, algorithm, first.direction};
+  batch.messages = view.count;
+  batch.units = first.units() * count;
+  batch.most_units = first.units();
+  batch.tiles = (first.units() + tile_units - 1) / tile_units * count;
+  batch.only_key = first.key;
+  batch.aes_keys = &keys;
+  batch.plan = batch.plan_of(view.room());
+  if (batch.plan.text_launch == TextLaunch::sectors) {
     Speculation certain{};
     certain.summary = summary;
     certain.most_units = UINT64_MAX;
@@ -53,15 +60,8 @@ void run_sectors(const Device& device, const Message& first, std::size_t count, 
   upload.allocate(stream);
   keys.fill(upload);
   upload.send();
-  DeviceBatch batch{device, stream, algorithm, first.direction};
   batch.views = plan.buffers().views;
   batch.first_tile = plan.buffers().first_tile;
-  batch.messages = view.count;
-  batch.units = first.units() * count;
-  batch.most_units = first.units();
-  batch.tiles = (first.units() + tile_units - 1) / tile_units * count;
-  batch.only_key = first.key;
-  batch.aes_keys = &keys;
   encrypt_first_blocks(batch, nullptr);
   execute(batch, nullptr);
 }

@@ -56,7 +56,7 @@ class SivKeys {
   const gf128::Element* hash_keys_ = nullptr;
 };
 
-// Where a kernel of lane_table/gcm_siv.hpp finds keys: their bytes if it takes them, else round keys, which are
+// Where a kernel of aes/gcm_siv.hpp finds keys: their bytes if it takes them, else round keys, which are
 // derived.
 lane_table::SivKeySource source_of(AesKeys& keys, lane_table::TableLayout layout);
 

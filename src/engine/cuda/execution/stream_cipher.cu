@@ -22,13 +22,6 @@ chacha::Messages messages_of(const DeviceBatch& b, std::uint32_t* verdicts) {
   return {b.views, b.hashes.views, b.stream_keys->bytes(), b.messages, form_of(b.algorithm), verdicts};
 }
 
-StreamWork work_of(const DeviceBatch& b) { return {b.messages, b.units, b.most_units}; }
-
-// Lanes give whole tags alone; parts are long, but for the last.
-AeadKernel kernel_of(const DeviceBatch& b) {
-  return b.are_parts ? AeadKernel::chunks : choose_aead(conditions_of(b.device), work_of(b));
-}
-
 }  // namespace
 
 void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
@@ -50,17 +43,16 @@ void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
 }
 
 void derive_stream_keys(const DeviceBatch& b) {
-  if (!b.algorithm.is_aead() || kernel_of(b) == AeadKernel::chunks) b.stream_keys->derive(b);
+  if (!b.algorithm.is_aead() || b.plan.aead->chosen == AeadKernel::chunks) b.stream_keys->derive(b);
 }
 
 void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
   if (!b.algorithm.is_aead()) {
     b.stream_keys->derive(b);
-    const StreamKernel kernel = choose_stream(conditions_of(b.device), work_of(b));
-    return chacha::add_key_streams(b.device, b.stream, kernel, batch_of(b));
+    return chacha::add_key_streams(b.device, b.stream, b.plan.stream->chosen, batch_of(b));
   }
   const bool encrypting = b.direction == Direction::encrypt;
-  if (kernel_of(b) == AeadKernel::lanes) {
+  if (b.plan.aead->chosen == AeadKernel::lanes) {
     return chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, encrypting, {});
   }
   b.stream_keys->derive(b);
@@ -71,11 +63,11 @@ void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
 }
 
 void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {
-  if (kernel_of(b) == AeadKernel::chunks) {
+  if (b.plan.aead->chosen == AeadKernel::chunks) {
     speculation.least_units = UINT64_MAX;
     return b.stream_keys->derive(b, speculation);
   }
-  speculation.most_units = longest_by_lanes(conditions_of(b.device), work_of(b));
+  speculation.most_units = longest_by_lanes(conditions_of(b.device), b.plan.aead->work);
   chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, b.direction == Direction::encrypt,
                        speculation);
 }

@@ -19,7 +19,7 @@ constexpr std::size_t least_short = 128;  // for each multiprocessor: 512 lanes,
 constexpr std::size_t least_rows = 32;    // likewise: four warps
 constexpr std::uint64_t least_blocks_of_warpgroups = std::uint64_t{1} << 22;  // 64 MiB
 
-Refusal forced() { return {Reason::forced, 0, 0, variables::ghash.name}; }
+Refusal forced(const Conditions& now) { return refuse_forced(choices::ghash, now.overrides.ghash); }
 
 Refusal refuse_long(const Work& work, std::uint64_t most) {
   return work.most_blocks <= most ? Refusal{} : Refusal{Reason::long_messages, work.most_blocks, most};
@@ -47,7 +47,7 @@ bool is_tuned_to_scalar(const Conditions& now) { return now.tuned.ghash == Tuned
 Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
   if (work.keys != 1) return {Reason::many_keys};
   if (now.overrides.ghash == ForcedGhash::warpgroups) return {};
-  if (now.overrides.ghash != ForcedGhash::none) return forced();
+  if (now.overrides.ghash != ForcedGhash::none) return forced(now);
   if (now.device.major != 9 || now.device.minor != 0) return {Reason::capability_9_0};
   if (!ghash::has_warpgroup_products(now.device)) {
     return {Reason::shared_memory, now.device.shared_len, ghash::warpgroup_shared_len};
@@ -60,7 +60,7 @@ Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
 // `wanted`: what is forced, if it has a kernel for this work.
 Refusal refuse_rows(const Conditions& now, const Work& work, ForcedGhash wanted) {
   if (work.keys != 1) return {Reason::many_keys};
-  if (wanted != ForcedGhash::none && wanted != ForcedGhash::rows) return forced();
+  if (wanted != ForcedGhash::none && wanted != ForcedGhash::rows) return forced(now);
   if (const Refusal device = refuse_tensor_device(now.device, work)) return device;
   if (const Refusal length = refuse_long(work, ghash::most_blocks_of_rows)) return length;
   if (wanted == ForcedGhash::rows) return {};
@@ -69,13 +69,13 @@ Refusal refuse_rows(const Conditions& now, const Work& work, ForcedGhash wanted)
 }
 
 Refusal refuse_few_lanes(const Conditions& now, const Work& work, ForcedGhash wanted) {
-  if (wanted != ForcedGhash::none) return wanted == ForcedGhash::lanes ? Refusal{} : forced();
+  if (wanted != ForcedGhash::none) return wanted == ForcedGhash::lanes ? Refusal{} : forced(now);
   if (const Refusal length = refuse_long(work, ghash::most_blocks_of_short)) return length;
   return refuse_few(now, work, least_short);
 }
 
 Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, ForcedGhash wanted) {
-  if (wanted == ForcedGhash::scalar || wanted == ForcedGhash::lanes) return forced();
+  if (wanted == ForcedGhash::scalar || wanted == ForcedGhash::lanes) return forced(now);
   if (const Refusal device = refuse_tensor_device(now.device, work)) return device;
   if (wanted == ForcedGhash::tensor) return {};
   if (is_tuned_to_scalar(now)) return {Reason::tuned};

@@ -18,7 +18,7 @@ inline constexpr std::array ghash_candidates{GhashAlgorithm::tensor_warpgroups, 
                                              GhashAlgorithm::tensor_many_keys,  GhashAlgorithm::scalar};
 Refusal refuse(const Conditions& now, const ghash::Work& work, GhashAlgorithm algorithm);
 
-// WARPCIPHER_GHASH forces one. "warpgroups" and "rows" have no kernel for many keys, and "rows" has none for long
+// Forcing `ghash` forces one. "warpgroups" and "rows" have no kernel for many keys, and "rows" has none for long
 // messages: then they force nothing. Throws Error{engine_failure} if the device cannot run the forced one.
 GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
 

@@ -30,7 +30,7 @@ struct BatchSummary {
   unsigned long long chunks;      // GCM
   unsigned long long in_rows;     // GCM: messages without chunks (ColumnView::least_chunked)
   unsigned long long row_blocks;  // likewise: their AAD and text
-  unsigned long long first_in;    // sectors (lane_table/hybrid_rows.hpp): where the first begins
+  unsigned long long first_in;    // sectors (aes/hybrid_rows.hpp): where the first begins
   unsigned long long first_out;
 };
 

@@ -2,15 +2,12 @@
 #include "engine/cuda/runtime/host_copies.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
-#include "core/fork.hpp"
 #include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/check.hpp"
-#include "engine/cuda/runtime/environment.hpp"
+#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream.hpp"
 
@@ -66,11 +63,7 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 
 #if CUDART_VERSION >= 13000
 // For initcheck, force calls: the initcheck of CUDA 13.0 does not see what a batch of copies writes.
-bool in_batches() {
-  static constexpr std::array<std::string_view, 2> ways{"batches", "calls"};
-  static constinit FirstUse<bool> are_calls;
-  return !are_calls.get([] { return forced_value("WARPCIPHER_COPIES", ways) == "calls"; });
-}
+bool in_batches() { return overrides().copies != ForcedCopies::calls; }
 #endif
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 namespace warpcipher::cuda {
 
+std::string forced_text(const Choice& choice, std::string_view value) {
+  return "WARPCIPHER_FORCE=" + std::string(choice.name) + "=" + std::string(value);
+}
+
 std::string to_text(const Refusal& refusal) {
   const std::string given = std::to_string(refusal.given);
   const std::string bound = std::to_string(refusal.bound);
@@ -10,7 +14,7 @@ std::string to_text(const Refusal& refusal) {
     case Reason::none:
       return {};
     case Reason::forced:
-      return std::string(refusal.variable) + " asks for another";
+      return forced_text(*refusal.choice, refusal.choice->values[refusal.given - 1]) + " asks for another";
     case Reason::tuned:
       return "another was measured to be faster on this machine";
     case Reason::capability_9_0:

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/cuda/runtime/conditions.hpp"
+
 namespace warpcipher::cuda {
 
 enum class Reason : std::uint8_t {
   none,                // not refused
-  forced,              // `variable` asks for another candidate
+  forced,              // `choice` is forced to another candidate: `given`, a value of its enum
   tuned,               // another was measured to be faster on this machine
   capability_9_0,      // another compute capability
   tensor_cores,        // compute capability 8.x or 9.x is needed
@@ -46,10 +48,18 @@ struct Refusal {
   Reason reason = Reason::none;
   std::uint64_t given = 0;
   std::uint64_t bound = 0;
-  const char* variable = nullptr;
+  const Choice* choice = nullptr;
 
   explicit operator bool() const { return reason != Reason::none; }
 };
+
+template <class Forced>
+Refusal refuse_forced(const Choice& choice, Forced forced) {
+  return {Reason::forced, static_cast<std::uint64_t>(forced), 0, &choice};
+}
+
+// "WARPCIPHER_FORCE=text=tiles": what forces that value.
+std::string forced_text(const Choice& choice, std::string_view value);
 
 // For people; empty for Reason::none.
 std::string to_text(const Refusal& refusal);
