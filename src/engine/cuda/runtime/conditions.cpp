@@ -32,9 +32,9 @@ void add_to_list(std::string& list, std::string_view more) { list += (list.empty
 }
 
 // One "name=value".
-void force(Overrides& all, std::string_view entry) {
+void force(Overrides& all, const std::string& entry) {
   const std::size_t equals = std::min(entry.find('='), entry.size());
-  const std::string_view value = entry.substr(std::min(equals + 1, entry.size()));
+  const std::string value = entry.substr(std::min(equals + 1, entry.size()));
   bool is_known = false;
   std::string names;
   visit(all, [&](const Choice& choice, auto& forced) {
@@ -70,10 +70,11 @@ static_assert(std::atomic<Tuned>::is_always_lock_free, "each launch reads it");
 Overrides read_overrides() {
   Overrides found;
   const char* const variable = std::getenv("WARPCIPHER_FORCE");
-  for (std::string_view rest = variable == nullptr ? "" : variable; !rest.empty();) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    force(found, rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  const std::string all = variable == nullptr ? "" : variable;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find(',', begin), all.size());
+    force(found, all.substr(begin, end - begin));
+    begin = end + 1;
   }
   return found;
 }
