@@ -26,8 +26,7 @@ TextLaunch text_launch_of(const Conditions& now, const BatchFacts& f) {
     return TextLaunch::by_itself;
   }
   if (is_counter_mode(mode)) return TextLaunch::counter;
-  const bool are_sectors =
-      f.sectors_len != 0 && choose_sectors(now, {f.messages, f.sectors_len}) == SectorKernel::rows;
+  const bool are_sectors = f.sectors_len != 0 && choose_sectors(now, {f.messages, f.sectors_len}) == SectorKernel::rows;
   return are_sectors ? TextLaunch::sectors : TextLaunch::tiles;
 }
 
@@ -62,8 +61,8 @@ LaunchPlan plan_launches(const Conditions& now, const BatchFacts& f) {
       break;
     }
     case TextLaunch::counter: {
-      const CounterWork work{f.messages,      f.tiles,         f.units,       f.most_units, rounds,
-                             f.has_only_key,  f.has_key_bytes, form_of(mode), f.end_units,  f.is_aligned};
+      const CounterWork work{f.messages,     f.tiles,         f.units,       f.most_units, rounds,
+                             f.has_only_key, f.has_key_bytes, form_of(mode), f.end_units,  f.is_aligned};
       plan.counter = {work, choose_counter(now, work)};
       break;
     }
@@ -88,7 +87,8 @@ LaunchPlan plan_launches(const Conditions& now, const BatchFacts& f) {
   }
   if (mode == Mode::gcm || mode == Mode::gcm_siv) {
     // If no message has chunks, only tensor_rows applies.
-    plan.ghash = {f.hashes, f.hashes.messages != 0 || f.messages == 0 ? choose_ghash(now, f.hashes) : GhashAlgorithm::tensor_rows};
+    plan.ghash = {f.hashes, f.hashes.messages != 0 || f.messages == 0 ? choose_ghash(now, f.hashes)
+                                                                      : GhashAlgorithm::tensor_rows};
   }
   return plan;
 }
