@@ -73,7 +73,7 @@ WARPCIPHER_MODULE(_native, m) {
            nb::arg("device"))
       .def("run", &Job::run, nb::arg("source"), nb::arg("source_size"), nb::arg("target"), nb::arg("target_size"),
            nb::arg("stream"), "Enqueues on a GPU; returns when done on a CPU.")
-      .def("facts", &Job::facts, "What the runtime tells of the kernel.");
+      .def("facts", &Job::facts, "What the runtime says about the kernel.");
   m.def(
       "variants",
       [](std::string_view paper) {

@@ -41,7 +41,7 @@ FILE_PIECE = 4 << 20
 @dataclass(frozen=True)
 class CipherWork:
     """What one block costs a kernel in one lane, counted from the algorithm: of AES a kernel that
-    uses tables alone, of DES a bitsliced one. Hybrid kernels of AES compute some blocks without
+    uses only tables, of DES a bitsliced one. Hybrid kernels of AES compute some blocks without
     tables, so they need fewer lookups for each block.
 
     shared_loads: lookups in tables in shared memory; 0 where the kernels have none.

@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that differ in size alone, the smallest first."""
+    """Cases that differ only in size, the smallest first."""
 
     cases: tuple[Case, ...]
 

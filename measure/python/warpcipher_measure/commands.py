@@ -169,7 +169,7 @@ def bench(
         if folders.entry(png) == folders.entry(html):
             raise usage("--png and --html name the same file")
     with contextlib.ExitStack() as stack:
-        # Opened before measuring, so that a name that cannot be written is told at once.
+        # Opened before measuring, so that a name that cannot be written is refused at once.
         outputs = {
             form: stack.enter_context(open_output(path, force=force))
             for form, path in (("png", png), ("html", html))
@@ -218,9 +218,9 @@ def lab(
     """Rerun papers on GPU cryptography on this machine, and show the figures they published.
 
     Without a name: the list of papers, their variants and parameters. `all` is every paper,
-    `timeline` AES-128 on GPUs from 2005 to this one. Each variant is checked
-    before it is timed. Most look secrets up in tables, in a time that depends on them: they are for
-    measuring alone. docs/lab.md explains.
+    `timeline` AES-128 on GPUs from 2005 to this one. Each variant is checked before it is timed.
+    Most look secrets up in tables, in a time that depends on them: they are only for measuring.
+    docs/lab.md explains.
 
     \b
     warpcipher lab

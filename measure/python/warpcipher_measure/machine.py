@@ -101,7 +101,7 @@ def _cpu_model() -> str:
 
 
 def _cache_bytes() -> int:
-    """The largest cache of the first core; _ASSUMED_CACHE where the system does not tell."""
+    """The largest cache of the first core; _ASSUMED_CACHE where the system does not say."""
     sizes = []
     for path in _CACHES.glob("index*/size"):
         try:  # the kernel writes 512K, 32768K, and some 32M, all binary

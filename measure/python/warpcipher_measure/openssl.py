@@ -16,7 +16,7 @@ SECONDS = 1
 
 
 class MissingError(ValueError):
-    """There is no openssl command here."""
+    """No openssl command is on PATH."""
 
 
 def program() -> str:

@@ -319,7 +319,7 @@ def _label_powers(plot: Plot, axes: Any) -> None:
 def subtitle_of(report: PaperReport) -> str:
     """What stands under a picture's title: the device and when, where anything was measured."""
     if not report.measurements:
-        return "published values alone: nothing was measured"
+        return "only published values: nothing was measured"
     gpu = report.machine.gpu
     device = gpu.name if gpu is not None else report.machine.cpu.model
     quick = ", a quick run" if report.quick else ""
@@ -456,7 +456,7 @@ def spread(heights: list[float], gap: float) -> list[float]:
 # --- both -----------------------------------------------------------------------------------------
 
 FEW = 100
-"""Times the low end of a logarithmic axis: up to there decades alone would be few labels."""
+"""Times the low end of a logarithmic axis: up to there, labels only at decades would be few."""
 
 
 def label_decades(axis: Any) -> None:

@@ -41,7 +41,7 @@ def profile(
     launches: Sequence[Launch], kernels: str, metrics: Sequence[str]
 ) -> list[dict[str, float]]:
     """The metrics of each launch. kernels: a regular expression for the names of those looked at,
-    of which each launch starts one. UnavailableError: there is no profiler, or it tells nothing."""
+    of which each launch starts one. UnavailableError: no profiler, or it says nothing."""
     ncu = shutil.which("ncu")
     if ncu is None:
         raise UnavailableError("ncu is not on PATH")
@@ -62,7 +62,7 @@ def profile(
         raise UnavailableError(f"ncu ended with {done.returncode}: {' '.join(said)}")
     found = _values(line for line in lines if line.startswith('"'))
     if [sorted(entry) for entry in found] != [sorted(metrics)] * len(launches):
-        raise UnavailableError(f"ncu told of {len(found)} kernels, or not all metrics of each")
+        raise UnavailableError(f"ncu reported {len(found)} kernels, or not all metrics of each")
     return found
 
 

@@ -194,7 +194,7 @@ class _Pair:
             key = ciphers.algorithms.AES(self._key_bytes)
             keyed = [ciphers.Cipher(key, self._peer.mode(self._mode, iv)) for iv in ivs]
         start = [cipher.encryptor if self._encrypting else cipher.decryptor for cipher in keyed]
-        if self._mode == "ctr":  # alone in that a context takes a new IV
+        if self._mode == "ctr":  # the only one whose context takes a new IV
             context = start[0]()
 
             def one(i: int, text: bytes, out: bytearray) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as text: a line for each thing that a run tells, CSV, and Markdown for a paper. Each
+"""A report as text: a line for each thing that a run reports, CSV, and Markdown for a paper. Each
 says what its figures were measured on."""
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _spread(name: str, spread: Spread, factor: float) -> dict[str, str]:
 
 
 def line(news: object) -> str:
-    """One line for people about something that a run tells."""
+    """One line for people about something that a run reports."""
     if isinstance(news, Machine):
         return _machine_lines(news)
     if isinstance(news, Bound):

@@ -96,7 +96,7 @@ class Row:
                          system gives it.
     blocks_per_clock:    cipher blocks a clock and multiprocessor; None for a CPU.
     percent_of:          the rate in percent of what each bound allows. `tables` and `logic` are
-                         comparisons with kernels that use tables alone; hybrid kernels exceed them.
+                         comparisons with kernels that use only tables; hybrid kernels exceed them.
                          `memmove` and `file` are comparisons with plain copies.
     limit:               of `percent_of`, what allows the least; never a comparison above 100%; ""
                          where all are.

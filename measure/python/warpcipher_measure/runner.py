@@ -27,7 +27,7 @@ AnyReport = TypeVar("AnyReport", Report, PaperReport)
 
 
 def run(settings: Settings, observe: Callable[[News], object] = lambda _: None) -> Report:
-    """Measures, and tells `observe` each thing when it is known.
+    """Measures, and calls `observe` with each thing when it is known.
 
     ValueError: a setting is wrong. EngineError: an engine that was asked for cannot run, or gave a
     wrong result, or nothing is left to measure. OSError: the folder for files cannot be used.
@@ -201,7 +201,7 @@ def run_paper(
     settings: LabSettings | None = None,
     observe: Callable[[object], object] = lambda _: None,
 ) -> PaperReport:
-    """Runs one paper, and tells `observe` the machine, each measurement and each omission.
+    """Runs one paper, and calls `observe` with the machine, each measurement and each omission.
 
     ValueError: an unknown paper, or a wrong setting. EngineError: a variant gave a wrong result, or
     nothing of the paper can run here; the text says what it needs.

@@ -54,7 +54,7 @@ class Session:
 
     paper:   its name.
     values:  of its parameters, by name.
-    observe: is told each measurement and omission.
+    observe: called with each measurement and omission.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class Session:
         unit: str = "bytes",
         **parameters: int | str,
     ) -> Measurement:
-        """Keeps a figure, and tells it."""
+        """Keeps a figure, and reports it."""
         found = Measurement(
             variant=variant,
             parameters=dict(parameters),

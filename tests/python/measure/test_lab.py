@@ -161,7 +161,7 @@ def test_a_subtitle_names_a_machine_only_where_something_ran(billava: lab.Report
     device = machine.cpu.model if machine.gpu is None else machine.gpu.name
     assert f"on {device}, " in plots.subtitle_of(billava)
     nothing = plots.subtitle_of(replace(billava, measurements=[]))
-    assert nothing == "published values alone: nothing was measured"
+    assert nothing == "only published values: nothing was measured"
 
 
 def test_lines_are_drawn_with_their_units() -> None:

@@ -51,8 +51,8 @@ def test_counters_are_those_of_each_launch(monkeypatch: pytest.MonkeyPatch, tmp_
 @pytest.mark.parametrize(
     ("output", "status", "text"),
     [
-        (_output([{"a": "n/a"}]), 0, "told of 0 kernels"),
-        (_output([{"a": "1"}, {"a": "1"}]), 0, "told of 2 kernels"),
+        (_output([{"a": "n/a"}]), 0, "reported 0 kernels"),
+        (_output([{"a": "1"}, {"a": "1"}]), 0, "reported 2 kernels"),
         ("==ERROR== ERR_NVGPUCTRPERM\n", 1, "ended with 1: ==ERROR== ERR_NVGPUCTRPERM"),
     ],
 )

@@ -213,7 +213,7 @@ class Runner:
 def serialisation(
     session: Session, messages: Sequence[Message], keys: int = 1, /, **parameters: int
 ) -> Spread:
-    """Times the streams of a payload on one CPU thread; `parameters` tell the measurement apart."""
+    """Times the streams of a payload on one CPU thread; `parameters` name the measurement."""
     size = streams_size(len(messages), keys)
     job = session.job("serialise", os.urandom(16 * keys), described(messages))
     target = session.memory("serialise", size)
@@ -430,7 +430,7 @@ GROUP = 32  # threads
 
 
 def mixed_payloads(seed: int) -> list[list[Message]]:
-    """The seven orders of section 7.3 of the same messages. The paper tells what each is for; where
+    """The seven orders of section 7.3 of the same messages. The paper says what each is for; where
     the messages have to stand for that follows from the striped mapping, which gives blocks of 256
     threads, 2048 here, the groups of 32 logical threads in turn."""
     shuffled = random.Random(seed)  # noqa: S311 - an order

@@ -165,7 +165,7 @@ def _facts(session: Session, name: str) -> dict[str, int]:
 
 
 def _profile(session: Session, forms: list[str]) -> None:
-    """Table 1: what the runtime tells, and counters that a profiler reads, where there is one."""
+    """Table 1: what the runtime says, and counters, where a profiler is installed."""
     known = published.load(NAME)["table1"]
     facts = {name: _facts(session, name) for name in forms}
     counted = counters(
@@ -352,7 +352,7 @@ def _judge(
 
 
 def timeline(_session: Session) -> list[Point]:
-    """The paper has AES-256 alone."""
+    """The paper has only AES-256."""
     return []
 
 

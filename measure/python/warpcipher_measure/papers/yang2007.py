@@ -328,7 +328,7 @@ BLOCK_THREADS = 256  # a block
 
 BLOCK_CLAIMS = (
     "of the XORs in floating point arithmetic is the fastest, the table of 256 x 256 the slowest",
-    "integers make AES by blocks 3.5 times as fast as floating point alone",
+    "integers make AES by blocks 3.5 times as fast as only floating point",
     "with integers a GPU is about twice as fast as a BLOCK_CPU, without them half as fast",
 )
 
