@@ -36,10 +36,7 @@ Entry = dict[str, Any]
 
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
-@keys.key_options
 @recipients.reading_options
-@click.option("--context", metavar="TEXT", help="The context that FILE was encrypted with; UTF-8.")
-@click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
 @click.option(
     "--engines", is_flag=True, help="List engines, their devices, and why one cannot run here."
 )
@@ -48,8 +45,6 @@ Entry = dict[str, Any]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(
     paths: tuple[str, ...],
-    context: str | None,
-    context_hex: str | None,
     engines: bool,
     algorithms: bool,
     formats: bool,
@@ -65,22 +60,15 @@ def info(
     """
     import warpcipher as wc
 
-    people = recipients.People.take(key_options)
-    choice_of_key = keys.Choice.take(key_options)
-    if people and choice_of_key:
-        raise usage("give one key: --key, or -i and a passphrase")
+    people, choice, context = recipients.take_reading(key_options)
     if not (paths or engines or algorithms or formats):
         raise usage("name a FILE, or give --engines, --algorithms or --formats")
-    has_key = bool(choice_of_key or people)
-    if has_key and not paths:
+    if (choice or people) and not paths:
         raise usage("a key is for a FILE: name one")
-    if not has_key and (context is not None or context_hex is not None):
-        raise usage("a context is of no use without --key")
     document: Entry = {"version": wc.__version__}
     looks = Looks()
     if paths:
-        bound_to = keys.read_context(context, context_hex)
-        document["files"] = _files(paths, choice_of_key, people, bound_to, looks)
+        document["files"] = _files(paths, choice, people, context, looks)
     if formats:
         document["formats"] = _formats()
     if algorithms:

@@ -153,12 +153,12 @@ class Choice:
         from warpcipher import keys
         from warpcipher.formats.registry import wanted
 
-        sizes = key_sizes(format_name, algorithm)
+        expected = wanted(format_name, algorithm, named)
         source = self._source()
         if self.kms is not None:
             source = keys.from_tink(bytes(source.read(None)), kms=self.kms)
         try:
-            key = source.resolve(**wanted(format_name, algorithm, named))
+            key = source.resolve(**expected)
         except ValueError as error:
             raise usage(str(error)) from None
         if format_name != "tink" and key[:1] != b"{":
@@ -169,7 +169,7 @@ class Choice:
         try:
             return Keyset.from_json(key)
         except FormatError as error:
-            if len(key) in sizes:
+            if len(key) in expected["sizes"]:
                 _warn_of_text(source.name, key)
                 return bytearray(key)
             raise usage(f"{source.name}: {error}") from None
@@ -215,13 +215,6 @@ def read_context(text: str | None, digits: str | None) -> bytes:
     if digits is not None:
         return parse_hex("--context-hex", digits)
     return os.fsencode(text or "")
-
-
-def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
-    """The sizes in bytes that a key of the format (raw: of the algorithm) may have."""
-    from warpcipher import formats
-
-    return formats.key_sizes(format_name, algorithm)
 
 
 def _file(path: str, option: str) -> KeySource:

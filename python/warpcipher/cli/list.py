@@ -16,7 +16,7 @@ import click
 
 from warpcipher._tree_names import JOURNAL, NAME
 
-from . import keys, names, recipients
+from . import names, recipients
 from .errors import (
     NOT_AUTHENTIC,
     CliError,
@@ -38,24 +38,12 @@ _TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0
 @click.argument(
     "paths", metavar="TREE...", nargs=-1, required=True, type=click.Path(readable=False)
 )
-@keys.key_options
 @recipients.reading_options
-@click.option(
-    "--format",
-    "format_name",
-    metavar="NAME",
-    default="auto",
-    shell_complete=names.formats,
-    help="File format.  [default: the format that the key is for]",
-)
-@click.option("--context", metavar="TEXT", help="The context of the tree; UTF-8.")
-@click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
+@names.FORMAT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list(
     paths: tuple[str, ...],
     format_name: str,
-    context: str | None,
-    context_hex: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -66,12 +54,10 @@ def list(
     \b
     warpcipher list --key my.key photos.cobblestone
     """
-    people, choice = recipients.People.take(given), keys.Choice.take(given)
-    people.check(encrypts=False)
-    if bool(people) == bool(choice):
+    people, choice, bound_to = recipients.take_reading(given)
+    if not (people or choice):
         raise usage("give one key, with --key FILE or age's -i FILE")
     key = people.read(encrypts=False) if people else choice.read(format_name, None)
-    bound_to = keys.read_context(context, context_hex)
     trees, looks = [], Looks()
     for path in paths:
         manifest = looks.at(path, lambda path: read(path, key, bound_to, format_name))

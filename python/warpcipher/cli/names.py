@@ -82,6 +82,16 @@ def formats(_context: click.Context, _parameter: click.Parameter, incomplete: st
     return _beginning((name for name in FORMATS if name != "raw"), incomplete)
 
 
+FORMAT = click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    default="auto",
+    shell_complete=formats,
+    help="File format.  [default: the format that the key is for]",
+)
+
+
 def templates(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from warpcipher.formats import TEMPLATES
 

@@ -86,9 +86,30 @@ WRITING = (
 )
 
 
+CONTEXT = (
+    click.option(
+        "--context",
+        metavar="TEXT",
+        help="Extra text that decryption must give again; it is authenticated but not stored.",
+    ),
+    click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
+)
+
+
 def reading_options(function: Function) -> Function:
-    """Adds the options of a command that reads files; `People.take` takes them."""
-    return add_options(READING, function)
+    """Adds the options of a command that only reads files; `take_reading` takes them."""
+    return add_options((*keys.OPTIONS, *READING, *CONTEXT), function)
+
+
+def take_reading(given: dict[str, Any]) -> tuple[People, keys.Choice, bytes]:
+    """Who opens the files, or where their key is, and their context. Raises CliError."""
+    people, choice = People.take(given), keys.Choice.take(given)
+    if people and choice:
+        raise usage("give one key: --key, or -i and a passphrase")
+    context = given.pop("context"), given.pop("context_hex")
+    if context != (None, None) and not (people or choice):
+        raise usage("a context is of no use without --key")
+    return people, choice, keys.read_context(*context)
 
 
 def passphrase_options(function: Function) -> Function:

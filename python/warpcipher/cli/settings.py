@@ -26,25 +26,7 @@ _PATHS = (
     ),
     *in_section("Key", *keys.OPTIONS),
 )
-_FORMAT = (
-    click.option(
-        "--format",
-        "format_name",
-        metavar="NAME",
-        default="auto",
-        shell_complete=names.formats,
-        help="File format.  [default: the format that the key is for]",
-    ),
-)
-_COMPUTING = (
-    ENGINE,
-    click.option(
-        "--context",
-        metavar="TEXT",
-        help="Extra text that decryption must give again; it is authenticated but not stored.",
-    ),
-    click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
-)
+_COMPUTING = (ENGINE, *recipients.CONTEXT)
 _WRITING = (
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
@@ -114,7 +96,7 @@ def check_options(function: Function) -> Function:
         (
             *_PATHS,
             *in_section(_PEOPLE, *recipients.READING),
-            *in_section("Format", *_FORMAT, *_COMPUTING),
+            *in_section("Format", names.FORMAT, *_COMPUTING),
             *in_section(_TREES, _NO_MANIFEST),
             *TELLING,
         ),

@@ -411,7 +411,9 @@ def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
     \b
     warpcipher raw keygen --algorithm des-ede3-cbc old.key
     """
+    from warpcipher import find_algorithm
+
     from .keygen import write_raw_key
 
-    size = keys.key_sizes("raw", algorithm)[0]
+    size = find_algorithm(algorithm).key_size
     write_raw_key(path, algorithm, size, force=force, as_json=as_json)
