@@ -12,9 +12,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from common import Row, Times, by_turns, named, parser, rates, ratio, report
+from warpcipher_measure.program import Row, Times, by_turns, named, parser, rates, ratio, report
 
 
 def main() -> None:

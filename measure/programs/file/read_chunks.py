@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import tempfile
 from argparse import Namespace
 from array import array
@@ -20,11 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import warpcipher
-from common import Row, Times, by_turns, parser, rates, report
 from warpcipher import formats
+from warpcipher_measure.program import Row, Times, by_turns, parser, rates, report
 
 SLOT = 16 << 20
 CHUNK = 16 << 10

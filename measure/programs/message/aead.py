@@ -9,12 +9,9 @@ import sys
 import timeit
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import warpcipher
-from common import Row, by_turns, named, parser, report
+from warpcipher_measure.program import Row, by_turns, named, parser, report
 
 CLASSES = ("AESGCM", "AESGCMSIV", "ChaCha20Poly1305", "XChaCha20Poly1305")
 

@@ -6,15 +6,11 @@ each burst is waited for after its end was taken."""
 from __future__ import annotations
 
 import os
-import sys
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import torch
 import warpcipher
-from common import Row, parser, report
+from warpcipher_measure.program import Row, parser, report
 
 BURST = 200
 

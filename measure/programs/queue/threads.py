@@ -8,16 +8,12 @@ the future is done, as its callback sees it; of a plain call, the time of the ca
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import warpcipher as wc
-from common import Row, parser, report
+from warpcipher_measure.program import Row, parser, report
 
 Client = Callable[[int, list[float]], None]
 

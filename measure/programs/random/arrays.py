@@ -4,17 +4,13 @@ PyTorch's Philox, on the host against NumPy's (one core: `taskset -c 0`)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import numpy as np
-from common import Row, by_turns, parser, report, show
 from warpcipher.random import Generator
+from warpcipher_measure.program import Row, by_turns, parser, report, show
 
 BURST = 200
 """Calls for a short array of which one time is taken."""

@@ -4,19 +4,15 @@ small convolutional network on images of 3 x 32 x 32."""
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import opacus
 import torch
 import warpcipher.random.opacus
-from common import Row, parser, report
+from warpcipher_measure.program import Row, parser, report
 
 
 def network() -> torch.nn.Module:

@@ -13,12 +13,9 @@ import random
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import warpcipher as wc
-from common import Row, parser, report
+from warpcipher_measure.program import Row, parser, report
 
 KEY_LENGTHS = {
     "des": 8,

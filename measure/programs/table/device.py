@@ -6,11 +6,8 @@ the host before it copies. By turns."""
 
 from __future__ import annotations
 
-import cProfile
 import inspect
 import os
-import pstats
-import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable
@@ -18,17 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import cupy
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import warpcipher
-from common import Row, Times, by_turns, parser, rates, report
 from pyarrow.parquet import encryption
 from warpcipher import parquet
-from warpcipher.parquet import image, modules
+from warpcipher.parquet import modules
+from warpcipher_measure.program import Row, Times, by_turns, parser, rates, report
 
 PAGES_OF_CHUNK = 128
 COLUMNS = 8
@@ -52,13 +47,7 @@ def main() -> None:
     )
     arguments.add_argument("--folder", type=Path, help="on a tmpfs, for `file`")
     arguments.add_argument(
-        "--group-mib", type=int, nargs="+", default=[0], help="decrypted at once; 0: as shipped"
-    )
-    arguments.add_argument(
         "--threads", type=int, default=16, help="of the plain reads and of pyarrow"
-    )
-    arguments.add_argument(
-        "--profile", action="store_true", help="say where Python spends its time"
     )
     options = arguments.parse_args()
     size = options.mib << 20
@@ -195,21 +184,16 @@ def measure_file(folder: Path, name: str, count: int, size: int, options: Namesp
     parquet.to_plain(path, key, plain)
     target = cupy.empty(path.stat().st_size, "uint8")
     check(path, key)
-    actions: dict[str, Callable[[], object]] = {}
-    for group in options.group_mib:
-        label = f"pages of {name}: column_chunks" + (f", groups of {group} MiB" if group else "")
-        actions[label] = chunks_of(path, key, group)
-    actions |= {
-        f"pages of {name}: column_chunks of the plain file": chunks_of(
-            plain, None, options.group_mib[0]
+    actions: dict[str, Callable[[], object]] = {
+        f"pages of {name}: column_chunks": lambda: parquet.column_chunks(path, key, device=0),
+        f"pages of {name}: column_chunks of the plain file": lambda: parquet.column_chunks(
+            plain, device=0
         ),
         f"pages of {name}: read and copied, {options.threads} threads": copy_of(
             path, target, options.threads
         ),
         f"pages of {name}: pyarrow, decrypted and copied": by_pyarrow(path, key, options.threads),
     }
-    if options.profile:
-        profile(chunks_of(path, key, options.group_mib[0]))
     found = rates(turns(actions, options.repetitions), path.stat().st_size / 1e9)
     path.unlink(), plain.unlink()
     return found
@@ -241,20 +225,6 @@ def check(path: Path, key: bytes) -> None:
     for one, other in zip(here.chunks, there.chunks, strict=True):
         if bytes(one.data) != cupy.asnumpy(other.data).tobytes():
             raise SystemExit("the device has other bytes")
-
-
-def chunks_of(path: Path, key: bytes | None, group_mib: int) -> Callable[[], object]:
-    shipped = image.DEVICE_GROUP_SIZE, image.DIRECT_GROUP_SIZE
-
-    def run() -> object:
-        if group_mib:
-            image.DEVICE_GROUP_SIZE = image.DIRECT_GROUP_SIZE = group_mib << 20
-        try:
-            return parquet.column_chunks(path, key, device=0)
-        finally:
-            image.DEVICE_GROUP_SIZE, image.DIRECT_GROUP_SIZE = shipped
-
-    return run
 
 
 def copy_of(path: Path, target: Any, threads: int) -> Callable[[], object]:
@@ -292,13 +262,6 @@ def by_pyarrow(path: Path, key: bytes, threads: int) -> Callable[[], object]:
         ]
 
     return run
-
-
-def profile(action: Callable[[], object]) -> None:
-    action()
-    profiler = cProfile.Profile()
-    profiler.runcall(action)
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(8)
 
 
 def turns(actions: dict[str, Callable[[], object]], repetitions: int) -> dict[str, Times]:

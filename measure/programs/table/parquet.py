@@ -7,19 +7,16 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import Row, by_turns, parser, report
 from pyarrow.parquet import encryption
 from warpcipher import parquet
+from warpcipher_measure.program import Row, by_turns, parser, report
 
 PAGES = {"1 MiB": 1 << 20, "64 KiB": 64 << 10, "8 KiB": 8 << 10}
 COLUMNS = 6

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import numpy as np
-from common import Row, Times, by_turns, named, parser, report, show
 from warpcipher import weights
 from warpcipher.weights import ed25519
+from warpcipher_measure.program import Row, Times, by_turns, named, parser, report, show
 
 TENSOR = 32 << 20
 ONE = "layer0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every benchmark needs: times by turns, the state of the machine, and a table or JSON."""
+"""The common part of measure/programs: times by turns, the machine, and a table or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from warpcipher_measure.machine import look
+from .machine import look
 
 
 @dataclass
