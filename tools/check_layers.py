@@ -3,7 +3,9 @@
 
 The table under "## Layers" names each layer, its files and the layers that it may use. Fails on
 an include or import that runs upwards, on a file that belongs to no layer, and on files that
-include or import each other in a circle. Imports for type checkers alone do not count.
+include or import each other in a circle. Imports inside functions count, those by
+`importlib.import_module` and `_later.load` too; imports that only type checkers see do not. A
+second table names the files that lend names of a layer above, loaded when a caller asks for one.
 """
 
 from __future__ import annotations
@@ -28,8 +30,12 @@ class Layers:
         section = text.split("\n## Layers\n", 1)[1].split("\n## ", 1)[0]
         self.uses: dict[str, set[str]] = {}
         self._places: list[tuple[str, str]] = []
+        self.lent: set[tuple[str, str]] = set()
         for line in section.splitlines():
             cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if line.startswith("| `") and len(cells) == 2:
+                lender = cells[0].split("`")[1]
+                self.lent.update((lender, name) for name in re.findall(r"`([^`]+)`", cells[1]))
             if not line.startswith("|") or len(cells) != 3 or cells[0] in ("layer", "---"):
                 continue
             name = cells[0]
@@ -72,6 +78,9 @@ def includes(path: Path) -> Iterator[str]:
 def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield other
+                yield from _runtime_nodes(other)
             continue
         yield node
         yield from _runtime_nodes(node)
@@ -79,9 +88,9 @@ def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 def imports(path: Path) -> Iterator[str]:
     roots = [ROOT / folder for folder in PACKAGES.values() if ROOT / folder in path.parents]
-    parts = list(path.relative_to(*roots or [path.parent]).with_suffix("").parts)
-    package = parts[:-1]
-    for node in _runtime_nodes(ast.parse(path.read_text())):
+    package = list(path.relative_to(*roots or [path.parent]).parts[:-1])
+    tree = ast.parse(path.read_text())
+    for node in _runtime_nodes(tree):
         names: list[list[str]] = []
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
@@ -89,25 +98,51 @@ def imports(path: Path) -> Iterator[str]:
             names = [[*module, alias.name] for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.Call) and node.args:
+            names = [name.split(".") for name in loaded(node, package, tree)]
         for name in names:
             found = find_module(name)
             if found is not None and found != path:
                 yield found.relative_to(ROOT).as_posix()
 
 
-def find_module(name: list[str]) -> Path | None:
-    """The file of a module, or of what a module holds; None for others' and for extensions."""
-    if name[0] not in PACKAGES or any(part in EXTENSIONS for part in name):
+def loaded(call: ast.Call, package: list[str], tree: ast.AST) -> Iterator[str]:
+    """The modules that a call may import. A part of the name that is known only when the call runs
+    may be any text of the file."""
+    function = ast.unparse(call.func)
+    if function != "_later.load" and function.split(".")[-1] not in ("import_module", "__import__"):
+        return
+    texts = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    name = call.args[0]
+    names = [f"{package[0]}." if function == "_later.load" else ""]
+    for part in name.values if isinstance(name, ast.JoinedStr) else [name]:
+        if isinstance(part, ast.Constant):
+            options = [str(part.value)]
+        elif isinstance(part, ast.FormattedValue) and ast.unparse(part.value) == "__package__":
+            options = [".".join(package)]
+        else:
+            options = texts
+        names = [start + option for start in names for option in options]
+    for each in names:
+        full = ".".join(package) + each if each.startswith(".") else each
+        if module_file(full.split(".")) is not None:
+            yield full
+
+
+def module_file(name: list[str]) -> Path | None:
+    """The file of a module of these packages; None for others'."""
+    if name[0] not in PACKAGES or not all(part.isidentifier() for part in name):
         return None
-    base = ROOT / PACKAGES[name[0]]
-    for parts in (name, name[:-1]):
-        for candidate in (
-            base.joinpath(*parts).with_suffix(".py"),
-            base.joinpath(*parts, "__init__.py"),
-        ):
-            if parts and candidate.is_file():
-                return candidate
-    return None
+    path = (ROOT / PACKAGES[name[0]]).joinpath(*name)
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
+
+
+def find_module(name: list[str]) -> Path | None:
+    """The file of a module, or of the module that holds a name; None for extensions."""
+    if EXTENSIONS.intersection(name):
+        return None
+    return module_file(name) or (module_file(name[:-1]) if len(name) > 1 else None)
 
 
 def find_circle(graph: dict[str, list[str]]) -> list[str]:
@@ -137,6 +172,7 @@ def main() -> None:
     layers = Layers(TABLE.read_text())
     faults: list[str] = []
     graph: dict[str, list[str]] = {}
+    lent_in_use: set[tuple[str, str]] = set()
     for folder in SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh", ".py"}:
@@ -146,13 +182,16 @@ def main() -> None:
             if layer is None:
                 faults.append(f"{name} belongs to no layer")
                 continue
-            graph[name] = list(
-                dict.fromkeys(imports(path) if path.suffix == ".py" else includes(path))
-            )
+            uses = dict.fromkeys(imports(path) if path.suffix == ".py" else includes(path))
+            lent = {other for other in uses if (name, other) in layers.lent}
+            lent_in_use |= {(name, other) for other in lent}
+            graph[name] = [other for other in uses if other not in lent]
             for other in graph[name]:
                 used = layers.of(other)
                 if used is not None and used != layer and used not in layers.uses[layer]:
                     faults.append(f"{name} ({layer}) uses {other} ({used}), which lies above it")
+    for name, other in sorted(layers.lent - lent_in_use):
+        faults.append(f"{name} lends nothing of {other}, which the table says")
     circle = find_circle(graph)
     if circle:
         faults.append("files use each other in a circle: " + " -> ".join(circle))

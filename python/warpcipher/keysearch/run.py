@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .. import _later
 from . import devices as device_list
 from .arguments import kind, require_seconds
 from .devices import LocalPool, Pool, Worker, WorkerLostError
@@ -110,9 +111,7 @@ class Search:
         elif devices is not None:
             raise ValueError("devices are numbers on this machine: a cluster uses all of its own")
         else:
-            from .cluster import RayPool
-
-            self._pool = RayPool(cluster, template, self.test.blocks, engine)
+            self._pool = _later.load("cluster").RayPool(cluster, template, self.test.blocks, engine)
         self.identity = Identity(
             f"{self.algorithm.cipher}-{self.algorithm.mode}",
             template.digest,

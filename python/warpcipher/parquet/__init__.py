@@ -13,7 +13,11 @@ Everything of the format: AES_GCM_V1 and AES_GCM_CTR_V1, uniform files and colum
 and signed plaintext footers, AAD prefixes, page indexes, Bloom filters. docs/parquet.md explains.
 """
 
-from .cluster import read_ray
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import _later
 from .config import EncryptionConfig
 from .encrypting import encrypt, rekey
 from .file import ColumnInfo
@@ -32,6 +36,9 @@ from .reading import (
     read_table,
     to_plain,
 )
+
+if TYPE_CHECKING:
+    from ..cluster import read_ray
 
 __all__ = [
     "ChunkData",
@@ -58,3 +65,9 @@ __all__ = [
     "rekey",
     "to_plain",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "read_ray":  # of a layer above, and for few
+        return _later.load("cluster").read_ray
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

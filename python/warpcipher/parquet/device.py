@@ -36,7 +36,6 @@ from .modules import (
     ModuleBatch,
     Place,
     column,
-    scan,
     wipe_any,
 )
 from .thrift import refusing
@@ -374,3 +373,15 @@ class DeviceDecryption:
                 raise FormatError(f"{layout.place(number, *_HEADERS)}: {why}")
             layout.trim(column(found))
         return heads
+
+
+def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
+    """Where the modules of a chunk in a file begin, by their lengths, and where it ends; the
+    modules of the page headers; where each begins in these. Pages are not read.
+
+    Raises OSError, and FormatError, at once where there are more modules than the format numbers:
+    nothing is authentic yet.
+    """
+    with refusing(chunk.what):
+        found = _native.scan_pages(descriptor, chunk.start, chunk.start + chunk.size)
+    return column(found[0]), found[1], column(found[2])

@@ -25,13 +25,11 @@ from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
 from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
-from .thrift import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from .._types import AlgorithmName
-    from .file import Chunk
 
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
 COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)
@@ -120,18 +118,6 @@ class FileCrypto(NamedTuple):
         """The AADs of the headers and of the pages of a chunk with `count` pages in all."""
         heads, pages, sizes = _native.page_aads(self.aad, row_group, column_, dictionary, count)
         return Aads(heads, column(sizes)), Aads(pages, column(sizes))
-
-
-def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
-    """Where the modules of a chunk in a file begin, by their lengths, and where it ends; the
-    modules of the page headers; where each begins in these. Pages are not read.
-
-    Raises OSError, and FormatError, at once where there are more modules than the format numbers:
-    nothing is authentic yet.
-    """
-    with refusing(chunk.what):
-        found = _native.scan_pages(descriptor, chunk.start, chunk.start + chunk.size)
-    return column(found[0]), found[1], column(found[2])
 
 
 class ModuleBatch:

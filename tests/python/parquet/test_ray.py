@@ -20,8 +20,7 @@ import pytest
 import ray_keys
 import warpcipher as wc
 from parquet_cases import KEYS, pa, table, write
-from warpcipher import keys, parquet
-from warpcipher.parquet import cluster
+from warpcipher import cluster, keys, parquet
 
 FILES = 7
 KEY = secrets.token_bytes(16)  # that is in no program by chance
@@ -111,6 +110,28 @@ def test_errors_of_tasks_say_what_and_where(seen: dict[str, Any]) -> None:
 
 
 # --- without a cluster ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "counts"),
+    [
+        ([], 4, []),
+        ([5, 5, 5], 4, [1, 1, 1]),
+        ([1] * 10, 1, [10]),
+        ([1000, 1, 1, 1, 1000], 2, [3, 2]),
+        ([1, 1, 1, 1, 900], 2, [4, 1]),
+        ([900, 1, 1, 1, 1], 3, [1, 3, 1]),
+        ([None] * 6, 3, [2, 2, 2]),
+        ([100, None, 100, 100], 2, [2, 2]),
+        ([0] * 4, 2, [2, 2]),
+    ],
+)
+def test_parts_have_about_equal_bytes(
+    sizes: list[int | None], most: int, counts: list[int]
+) -> None:
+    parts = cluster.balanced(sizes, most)
+    assert [number for part in parts for number in part] == list(range(len(sizes)))
+    assert list(map(len, parts)) == counts
 
 
 def task(given: Any, **options: Any) -> cluster.TableTask:
@@ -237,7 +258,7 @@ def test_sources_and_functions_travel_by_name(
 
 def test_without_ray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "warpcipher.parquet.ray_source", raising=False)
+    cluster._source_type.cache_clear()
     with pytest.raises(ImportError, match=r"read_ray needs Ray Data.*warpcipher\[cluster,parquet"):
         parquet.read_ray(folder / "table", keys.from_file(folder / "key"))
 

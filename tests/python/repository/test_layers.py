@@ -73,6 +73,12 @@ def test_a_right_tree_passes(checker: ModuleType) -> None:
         ("src/new/d.cpp", "", "src/new/d.cpp belongs to no layer"),
         ("python/warpcipher/a.py", "from .b import y\n", "python/warpcipher/a.py (middle) uses"),
         ("python/warpcipher/a.py", "def f():\n    from . import b\n", "(middle) uses"),
+        ("python/warpcipher/a.py", "def f():\n    _later.load('b')\n", "(middle) uses"),
+        ("python/warpcipher/a.py", "importlib.import_module('.b', __package__)\n", "(middle) uses"),
+        ("python/warpcipher/a.py", "import_module('warpcipher.b')\n", "(middle) uses"),
+        ("python/warpcipher/a.py", "X = {1: 'b'}\n_later.load(X[1])\n", "(middle) uses"),
+        ("python/warpcipher/a.py", "X = 'b'\nimport_module(f'{__package__}.{x}')\n", "(middle)"),
+        ("python/warpcipher/a.py", "import_module('b')\n", ""),
         ("src/high/d.hpp", '#include "high/e.hpp"\n', ""),
     ],
 )
@@ -84,6 +90,26 @@ def test_what_runs_upwards_is_named(
         checker.main()
     else:
         assert expected in faults(checker)
+
+
+LENT = """
+| file | lends names of |
+|---|---|
+| `python/warpcipher/a.py`: `y` | `python/warpcipher/b.py` |
+
+## Next
+"""
+
+
+def test_names_that_are_lent_count_neither_as_upwards_nor_as_circles(
+    checker: ModuleType, tmp_path: Path
+) -> None:
+    write(tmp_path, "python/warpcipher/a.py", "def f():\n    _later.load('b')\n")
+    assert "(middle) uses" in faults(checker)
+    write(tmp_path, "docs/architecture.md", TABLE.replace("\n## Next\n", LENT))
+    checker.main()
+    write(tmp_path, "python/warpcipher/a.py", "")
+    assert "a.py lends nothing of python/warpcipher/b.py" in faults(checker)
 
 
 def test_circles_are_named(checker: ModuleType, tmp_path: Path) -> None:
