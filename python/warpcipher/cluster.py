@@ -118,7 +118,8 @@ def balanced(sizes: Sequence[int | None], most: int) -> list[range]:
     ends = list(accumulate((1 + (mean if s is None else s) for s in sizes), initial=0))
     edges = [0]
     for number in range(1, count):
-        wanted = ends[-1] * number / count
+        start = ends[edges[-1]]
+        wanted = start + (ends[-1] - start) / (count - number + 1)  # an equal part of the rest
         edge = bisect_left(ends, wanted)
         if wanted - ends[edge - 1] < ends[edge] - wanted:
             edge -= 1

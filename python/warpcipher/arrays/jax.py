@@ -38,7 +38,7 @@ class Jax(Exchange):
         if isinstance(x, _native.DeviceArray | bytearray):  # a result of `empty`
             return x if isinstance(x, bytearray) else super().view(x, name, stream, write)
         if write:
-            raise BufferError(f"{name} is a jax.Array, which cannot be written to: leave out= away")
+            raise BufferError(f"{name} is a jax.Array, which cannot be written to: omit out=")
         if self.device(x) is None:
             return _native.span_from_dlpack(capsule(x, write), write)
         return _native.span_from_dlpack(capsule(x, write, stream=stream or LEGACY_STREAM), write)

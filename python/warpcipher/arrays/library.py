@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Library(Protocol):
     """What this package needs of an array library.
 
-    owns_types: whether `owns` depends on the type of x alone.
+    owns_types: whether `owns` depends only on the type of x.
     one_stream: whether all arrays of a device have the same current stream.
     """
 

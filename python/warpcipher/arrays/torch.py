@@ -86,5 +86,5 @@ def address_of(x: Any, name: str) -> int:
 
 def is_freed_part(x: Any) -> bool:
     """Whether x is a part, not from the beginning, of memory that was freed, as FSDP frees
-    parameters: its address is no null pointer."""
+    parameters: its address is not a null pointer."""
     return bool(x.storage_offset() != 0 and x.untyped_storage().nbytes() == 0)

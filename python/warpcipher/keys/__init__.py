@@ -10,7 +10,7 @@
     formats.open("file.cobblestone", key)
 
 What takes a key in `formats` and the commands takes such a source, and a function that is called
-with the key's id. The source is asked when the key is needed, and each time anew. No error, log or
+with the key's id. The source is asked each time the key is needed. No error, log or
 repr shows a key.
 """
 

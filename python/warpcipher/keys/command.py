@@ -101,7 +101,7 @@ class _Command(KeySource):
     def __init__(self, arguments: list[str], timeout: float, encoding: Encoding) -> None:
         import shutil
 
-        # The arguments may hold what is not for everybody: the program alone is named.
+        # The arguments may hold secrets: only the program is named.
         # And not even that where the key itself may have been given for the command.
         program, line = arguments[0], " ".join(arguments)
         secret = (may_be_key(program) or may_be_key(line)) and shutil.which(program) is None
@@ -158,7 +158,7 @@ class _Command(KeySource):
                 del errors[:-SHOWN_ERRORS]
                 if len(output) > LONGEST:
                     raise ValueError(
-                        f"{self.name} printed more than {LONGEST} bytes: that is no key"
+                        f"{self.name} printed more than {LONGEST} bytes: that is not a key"
                     )
                 if ended and not ready:
                     break

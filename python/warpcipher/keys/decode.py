@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes of a key from what a file, variable or program holds: raw, hex or base64.
 
-Keys of one use have one size or a few, so that the length tells the three apart. What is no key is
+Keys of one use have one size or a few, so that the length tells the three apart. Anything else is
 named: a PEM, an age identity, the ciphertext of a KMS.
 """
 
@@ -34,7 +34,7 @@ _SECRETS = re.compile(
 _SPACE = b" \t\r\n\v\f"
 _UTF16 = rb"\xff\xfe|\xfe\xff"
 
-# What begins like this is no key of ours: (beginning, what it is).
+# Bytes that begin like this are not a key of ours: (beginning, their kind).
 _BEGINNINGS = (
     (rb"-----BEGIN PGP", "an OpenPGP message or key"),
     (rb"-----BEGIN AGE ENCRYPTED FILE", "a file encrypted by age"),
@@ -51,14 +51,14 @@ _BEGINNINGS = (
 _SHORT_BEGINNINGS = (
     (_UTF16, "text in UTF-16: write it in ASCII"),
     (rb"\xef\xbb\xbf", "text with a byte order mark: write it without one"),
-    (rb"\{", "text that begins as JSON and is none"),
+    (rb"\{", "text that begins as JSON and is not"),
 )
 
 
 def identify(data: bytes | bytearray) -> str | None:
     """What data are that are not a key, such as "a PEM (PRIVATE KEY)"; None where they may be one.
 
-    Looks at the beginning alone. A cleartext Tink keyset is None, as it is a key of format tink.
+    Looks only at the beginning. A cleartext Tink keyset is None, as it is a key of format tink.
 
     >>> from warpcipher import keys
     >>> keys.identify(b"-----BEGIN PRIVATE KEY-----") is not None
@@ -105,7 +105,7 @@ def _identify_json(document: dict[str, object]) -> str | None:
     if "kty" in document:
         return "a JSON Web Key: its field k is the key in base64"
     if {"Plaintext", "plaintext"} & document.keys():
-        return "the JSON of a KMS: take its field Plaintext alone (`--query Plaintext`)"
+        return "the JSON of a KMS: take only its field Plaintext (`--query Plaintext`)"
     if "key" not in document:
         return "JSON, and no Tink keyset"
     return None
@@ -139,7 +139,7 @@ def decode(
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding is {encoding!r}: expected {', '.join(get_args(Encoding))}")
     if len(data) > LONGEST:
-        raise ValueError(f"{name} holds more than {LONGEST} bytes: that is no key")
+        raise ValueError(f"{name} holds more than {LONGEST} bytes: that is not a key")
     stripped = bytes(data).strip(_SPACE)
     expected = _expected(what, sizes, keyset, identities)
     if encoding != "raw":
@@ -147,7 +147,7 @@ def decode(
             return bytearray(stripped)
         found = identify(data)
         if not stripped:
-            found = "nothing" if not data else "white space alone"
+            found = "nothing" if not data else "only white space"
         if found is not None:
             raise ValueError(f"{name} holds {found}; {expected}")
         if _json_object(data) is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a key source is, and the one function that turns whatever was given as a key into bytes."""
+"""Key sources, and the one function that turns whatever was given as a key into bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from .decode import Encoding, decode
 
 KeyId: TypeAlias = "str | bytes | int | None"
-"""What a file says of its key: text, bytes (Parquet's key metadata) or a number; None: nothing."""
+"""The file's name of its key: text, bytes (Parquet's key metadata) or a number; None: nothing."""
 
 DEPTH = 4
 """How many functions and sources may lead from one to the next."""
@@ -31,7 +31,7 @@ class KeySource(abc.ABC):
 
     @abc.abstractmethod
     def read(self, key_id: KeyId) -> bytes | bytearray:
-        """What the source holds, not yet decoded. Raises ValueError, OSError."""
+        """The content of the source, not yet decoded. Raises ValueError, OSError."""
 
     def resolve(
         self,
@@ -74,18 +74,18 @@ def resolve(
     identities: bool = False,
     what: str = "a key",
 ) -> bytes:
-    """The bytes of what a caller gave as a key.
+    """The bytes of a key that a caller gave in any form.
 
     key:    bytes-like: taken as they are, never decoded; a `KeySource`; a function that is called
             with `key_id` and returns one of these; the text of a Tink keyset in JSON.
-    key_id: what the file says of its key, for functions; sources of commands see it in the
+    key_id: the file's name of its key, for functions; sources of commands see it in the
             environment variable WARPCIPHER_KEY_ID.
     sizes:  the sizes in bytes that the key may have, by which a source tells raw, hex and base64
             apart; empty: 8, 16, 24, 32 or 64. Bytes that were given are not checked by it.
     keyset: whether a Tink keyset may stand for the key; its JSON is what is returned.
     identities: whether secret keys of age or Crypt4GH may; their text is what is returned.
     what:   how an error calls what was expected: "a key of aes-256-gcm".
-    Raises TypeError, ValueError (what was found is no such key), OSError (it cannot be had). No
+    Raises TypeError, ValueError (what was found is not such a key), OSError (it cannot be had). No
     error shows the key. The copy that is returned cannot be wiped.
     """
     for _ in range(DEPTH):

@@ -133,4 +133,4 @@ def read_bounded(descriptor: int, name: str) -> bytearray:
         if not part:
             return data
         data += part
-    raise ValueError(f"{name} holds more than {LONGEST} bytes: that is no key")
+    raise ValueError(f"{name} holds more than {LONGEST} bytes: that is not a key")

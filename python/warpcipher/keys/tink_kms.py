@@ -20,7 +20,7 @@ SCHEMES = ("aws-kms://", "gcp-kms://", "hcvault://")
 
 
 class Aead(Protocol):
-    """What decrypts the keyset: an Aead of Tink, such as `KmsClient.get_aead(uri)` returns."""
+    """Decrypts the keyset: an Aead of Tink, such as `KmsClient.get_aead(uri)` returns."""
 
     def decrypt(self, ciphertext: bytes, associated_data: bytes, /) -> bytes: ...
 
@@ -131,7 +131,7 @@ def from_tink(
             or an Aead of Tink, such as `client.get_aead(uri)`. None: the keyset is cleartext JSON.
     associated_data: that the keyset was encrypted with.
     The KMS is asked each time the key is needed. Needs the package tink with its extra for the KMS
-    (`pip install tink[awskms]`). Raises ValueError for what is no such keyset, PermissionError
+    (`pip install tink[awskms]`). Raises ValueError for anything but such a keyset, PermissionError
     where the KMS does not decrypt it.
     """
     if kms is not None:

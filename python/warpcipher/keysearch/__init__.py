@@ -65,9 +65,9 @@ def search(
     algorithm:  "aes-128-ecb", or another cipher of `warpcipher.algorithms()` in ECB, CBC, CFB, OFB
                 or CTR.
     pairs:      `Pair`s, or tuples (plaintext, ciphertext[, iv[, mask]]).
-    template:   what is known of the key; None: nothing. key_mask, candidates: see `Template`.
+    template:   the known part of the key; None: nothing. key_mask, candidates: see `Template`.
     start, count, shard: the part of the keys, by number, that is searched: `count` from `start` on,
-                and of these the part (i, n), i from 1 to n. Numbers depend on the template alone.
+                and of these the part (i, n), i from 1 to n. Numbers depend only on the template.
     find_all:   go on after the first key.
     engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
     checkpoint: a file that records what is done; a search whose file exists goes on from there.

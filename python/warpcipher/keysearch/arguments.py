@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers give, checked before anything is made of it. Errors name kinds, never values that
-may be part of a key."""
+"""Arguments of callers, checked before anything is made of them. Errors name kinds, never values
+that may be part of a key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_bytes(name: str, value: object) -> bytes:
 
 
 def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:
-    """The items of an iterable that is no text. expected: what it should have been."""
+    """The items of an iterable that is not text. expected: what it should have been."""
     if not isinstance(value, str):
         try:
             items = iter(value)

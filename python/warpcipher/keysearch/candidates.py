@@ -26,10 +26,10 @@ def candidates_from_scores(scores: Scores, keep: int = 256) -> Candidates:
 
     scores: for each byte a mapping from value to score, or 256 scores in the order of values: the
             logarithm of the likelihood to any base; the larger the likelier.
-    keep:   the best that many of each byte alone.
+    keep:   only the best that many of each byte.
 
-    Raises ValueError for a score that is no finite number, and for no or too many values,
-    TypeError for what is no such mapping.
+    Raises ValueError for a score that is not a finite number, and for no or too many values,
+    TypeError for anything but such a mapping.
     """
     if not isinstance(scores, Mapping):
         raise TypeError(f"the scores are {kind(scores)}: expected a mapping from bytes to theirs")
@@ -70,7 +70,7 @@ def _finite(position: int, score: object) -> float:
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"byte {position} has a score that is no finite number")
+        raise ValueError(f"byte {position} has a score that is not a finite number")
     return number
 
 
@@ -93,13 +93,15 @@ def parse_candidates(text: str | bytes) -> Candidates:
             'the candidates are nested too deeply: expected an object such as {"3": {"16": -0.2}}'
         ) from None
     except (UnicodeDecodeError, json.JSONDecodeError):
-        raise ValueError("the candidates are no JSON") from None
+        raise ValueError("the candidates are not JSON") from None
     if not isinstance(document, dict) or not document:
-        raise ValueError('the candidates are no JSON object such as {"3": {"16": -0.2}}')
+        raise ValueError('the candidates are not a JSON object such as {"3": {"16": -0.2}}')
     scores: dict[int, dict[int, float]] = {}
     for name, given in document.items():
         if not (name.isascii() and name.isdecimal() and len(name) < 4):
-            raise ValueError("the candidates have a name that is no position of a byte, such as 3")
+            raise ValueError(
+                "the candidates have a name that is not the position of a byte, such as 3"
+            )
         if int(name) in scores:
             raise ValueError(f"the candidates have byte {int(name)} twice")
         if isinstance(given, list):
@@ -117,7 +119,7 @@ def _without_repetition(pairs: Iterable[tuple[object, object]]) -> dict[object, 
     for name, value in pairs:
         key = name.lower() if isinstance(name, str) else None
         if key is None or key in found:
-            raise ValueError("the candidates have a value twice, or one that is no text")
+            raise ValueError("the candidates have a value twice, or one that is not text")
         found[key] = value
     return found
 
@@ -133,5 +135,5 @@ def _value(position: str, text: str) -> int:
 
 def _score(position: str, score: object) -> float:
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise ValueError(f"byte {position} has a score that is no number")
+        raise ValueError(f"byte {position} has a score that is not a number")
     return float(score)

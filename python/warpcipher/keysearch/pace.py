@@ -18,7 +18,7 @@ PATIENCE = 60.0  # seconds without any report from the start
 
 @dataclass(frozen=True)
 class Lately:
-    """rate: keys a second of late; 0 before there were reports enough to tell.
+    """rate: keys a second of late; 0 before there were enough reports.
 
     best: the highest that was seen; slow: whether `rate` is far below it, or nothing has come.
     """
@@ -101,7 +101,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a search would take: `keys` are those that no earlier session has tested, `rate` is in
+    """The work of a search: `keys` are those that no earlier session has tested, `rate` is in
     keys a second of all devices, measured."""
 
     keys: int

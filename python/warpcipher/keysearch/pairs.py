@@ -73,7 +73,7 @@ class Algorithm:
 
     @classmethod
     def named(cls, name: str) -> Algorithm:
-        """From "aes-128-cbc"; "aes-128" alone is ECB."""
+        """From "aes-128-cbc"; just "aes-128" is ECB."""
         require_text("the algorithm", name)
         given, name = name, name.lower().replace("_", "-")
         for cipher in CIPHERS:
@@ -88,7 +88,7 @@ class Algorithm:
 
 
 class Test:
-    """What a key must do: all block pairs of all pairs."""
+    """The test of a key: all block pairs of all pairs."""
 
     def __init__(self, algorithm: Algorithm, pairs: Iterable[Pair | Sequence[bytes]]) -> None:
         self.algorithm = algorithm
@@ -130,7 +130,7 @@ def _from_hex(text: str) -> bytes:
 
 
 def _as_pair(given: object) -> Pair:
-    """A pair whose fields are bytes-like. TypeError for what is none."""
+    """A pair whose fields are bytes-like. TypeError for a field that is not."""
     if not isinstance(given, Pair | tuple | list):
         raise TypeError(
             f"it is {kind(given)}: expected a Pair or (plaintext, ciphertext[, iv[, mask]])"

@@ -55,7 +55,7 @@ class RangeSet:
         return (first, end) if first < end else None
 
     def __len__(self) -> int:
-        raise TypeError("a RangeSet may hold more numbers than len() can tell: use count")
+        raise TypeError("a RangeSet may hold more numbers than len() can return: use count")
 
     @property
     def count(self) -> int:
@@ -73,7 +73,7 @@ class RangeSet:
 def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | None) -> Range:
     """The range to search of `keys` numbers: `count` of them from `start` on, of which the shard
     (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError where there is none,
-    TypeError for what is no int."""
+    TypeError for anything but an int."""
     start = require_int("start", start)
     if count is not None:
         count = require_int("count", count)

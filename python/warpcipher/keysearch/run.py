@@ -52,7 +52,7 @@ class _Ended:
 
 
 class Search:
-    """A search for the key of known pairs. `warpcipher.search` makes one and says what it takes.
+    """A search for the key of known pairs. `warpcipher.search` makes one and has its arguments.
 
     Iterate over it to run it, once; `cancel` stops it from any thread or signal handler.
 
@@ -167,7 +167,7 @@ class Search:
         return self._pool.describe()
 
     def cancel(self) -> None:
-        """Ends the iteration soon. What was tested is in the checkpoint."""
+        """Ends the iteration soon. The checkpoint has the keys that were tested."""
         self._stop()
 
     def run(self) -> list[bytes]:

@@ -2,12 +2,13 @@
 """Checkpoints: which keys of a search are done, in a file that survives a crash.
 
 The file is JSON. It holds no key and no known bit of one, but hashes of the template and of the
-pairs, and the numbers of keys that were found: with the template these tell the key, so the file is
-its owner's alone. It is replaced in one step by a new one, and locked while a search uses it.
+pairs, and the numbers of keys that were found: with the template these give the key away, so only
+the file's owner may read it. It is replaced in one step by a new one, and locked while a search
+uses it.
 
 The lock is on the file itself. A new version is locked before it gets the name, so that the name
-never stands for an unlocked file while the search runs; who waits for the old version's lock must
-look whether the name has moved on.
+never stands for an unlocked file while the search runs; whoever waits for the old version's lock
+must look whether the name has moved on.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Identity:
-    """What makes two searches the same: a checkpoint serves no other."""
+    """Identifies a search: a checkpoint serves no other."""
 
     algorithm: str
     template: str  # Template.digest
@@ -58,7 +59,7 @@ class Identity:
 
 @dataclass
 class State:
-    """What is known so far."""
+    """The results so far."""
 
     done: RangeSet = field(default_factory=RangeSet)
     found: list[int] = field(default_factory=list)
@@ -93,7 +94,7 @@ class Checkpoint:
         return None
 
     def peek(self) -> State | None:
-        """Reads what was saved last, also while a search goes on; None where there is no file.
+        """Reads the last saved state, also while a search runs; None if there is no file.
 
         Raises CheckpointError, OSError.
         """
@@ -178,7 +179,7 @@ class Checkpoint:
 
     def _require_file(self, mode: int) -> None:
         if not stat.S_ISREG(mode):
-            raise CheckpointError(f"{self.path} is no regular file: name one for the checkpoint")
+            raise CheckpointError(f"{self.path} is not a regular file: name one for the checkpoint")
 
     def _lock(self, descriptor: int) -> None:
         try:
@@ -201,7 +202,7 @@ class Checkpoint:
             document = json.loads(data)
             if not isinstance(document, dict) or document.get("format") != FORMAT:
                 raise CheckpointError(
-                    f"{self.path} is no checkpoint of a search: name another file"
+                    f"{self.path} is not a checkpoint of a search: name another file"
                 )
             if document.get("version") != VERSION:
                 raise CheckpointError(

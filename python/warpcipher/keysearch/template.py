@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key templates: what is known of a key, as text.
+"""Key templates: the known part of a key, as text.
 
     2b7e1516????????abf7158809cf4f3c      hex digits, ? for one that is unknown
     2b7e{2}??{14}                         the byte before {n} stands n times
@@ -112,7 +112,7 @@ class Template:
     def parts(
         self,
     ) -> tuple[str, bytes, bytes, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]:
-        """What makes the same key space elsewhere. It holds what is known of the key."""
+        """Arguments that make the same key space elsewhere, with the known part of the key."""
         return self.cipher, self._value, self._known, self._lists
 
     @property
@@ -219,7 +219,7 @@ def _parse_set(text: str, position: int) -> set[int]:
             values.add(int(item, 16))
         else:
             raise ValueError(
-                f"the set of byte {position} has an item that is no byte in hex (41), no range "
+                f"the set of byte {position} has an item that is not a byte in hex (41), no range "
                 f"(30-39) and no class ({', '.join(CLASSES)})"
             )
     return values

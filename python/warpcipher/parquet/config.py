@@ -14,7 +14,7 @@ from .modules import ALGORITHMS, GCM
 
 
 class ColumnKey(NamedTuple):
-    """The key of a column. metadata: what the file is to say of it; own: it is not the footer's."""
+    """The key of a column. metadata: the file's text about it; own: it is not the footer's."""
 
     key: bytes
     metadata: bytes
@@ -27,11 +27,11 @@ class EncryptionConfig(Uncopied):
     `warpcipher.keys`.
 
     footer_key:          encrypts the footer, or signs it.
-    footer_key_metadata: what the file says of it, for the reader to find it by.
-    column_keys:         columns with keys of their own: a path in the schema ("a.b"), or what it
-                         begins with ("a"), to a key. The longest name of a column counts. One key
+    footer_key_metadata: the file's text about it, by which a reader finds it.
+    column_keys:         columns with keys of their own: a path in the schema ("a.b"), or its
+                         beginning ("a"), to a key. The longest name of a column counts. One key
                          for several columns is one key.
-    column_key_metadata: what the file says of these keys, by the same names.
+    column_key_metadata: the file's texts about these keys, by the same names.
     columns:             the other columns to encrypt, with the footer's key; None: all of them, and
                          () leaves them plain.
     algorithm:           "AES_GCM_V1", or "AES_GCM_CTR_V1", whose pages are not authenticated.
@@ -77,7 +77,7 @@ class EncryptionConfig(Uncopied):
         Key metadata speaks of keys, so that of the file is not taken over: give that of the new
         ones.
         Raises ValueError where a column has a key of its own and `column_keys` has none for it,
-        FormatError where nobody can tell where the AAD prefix ends.
+        FormatError if the end of the AAD prefix cannot be known.
         """
         if not isinstance(file, BaseFile):
             raise TypeError(f"file is {type(file).__name__}: expected a file that `open` opened")

@@ -287,7 +287,7 @@ os.register_at_fork(after_in_child=_pools.clear)
 
 
 def _run_all(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
-    """What the tasks return, in their order; none runs any more when one has failed."""
+    """The results of the tasks, in their order; none runs any more when one has failed."""
     if not _pools:
         _pools.append(ThreadPoolExecutor(threads, "warpcipher-table"))
     coming = [_pools[0].submit(task) for task in tasks]

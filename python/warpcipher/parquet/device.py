@@ -108,7 +108,7 @@ class Device:
             return buffer
 
     def within(self, call: Callable[[], Any]) -> Any:
-        """What the call returns, with this GPU as the current one; its work there is done."""
+        """The call's result, with this GPU as the current one; its work there is done."""
         with self._device:
             found = call()
             self._device.synchronize()

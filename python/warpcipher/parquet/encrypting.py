@@ -79,10 +79,10 @@ def rekey(
     engine: str = "auto",
     progress: Progress | None = None,
 ) -> int:
-    """Writes an encrypted file anew under other keys; returns the bytes written.
+    """Writes an encrypted file again under other keys; returns the bytes written.
 
     Every module is decrypted and encrypted again, so that the old keys open nothing of it;
-    plaintext is in memory alone. A dest that names the source is replaced when all is written.
+    plaintext is only in memory. A dest that names the source is replaced when all is written.
     keys, aad_prefix: of the source. config: of the result, which may
     differ in everything. Raises as `to_plain` and `encrypt`.
     """
@@ -179,7 +179,7 @@ class _Encryption:
             )
 
     def _finish(self, position: int, magic: bytes) -> bytes:
-        """What follows the chunks: Bloom filters, indexes, footer."""
+        """The bytes after the chunks: Bloom filters, indexes, footer."""
         order = sorted(self._sealed)
         texts: list[tuple[_Chunk, int, bytes]] = []
         extras = read_extras(self._file, [self._sealed[at].decrypted.chunk for at in order])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to a chunk and lies outside of it: column index, offset index, Bloom filter."""
+"""The parts of a chunk that lie outside of it: column index, offset index, Bloom filter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Extras(NamedTuple):
 
 
 def read_extras(file: BaseFile, chunks: Sequence[Chunk]) -> list[Extras]:
-    """What belongs to these chunks, all modules of all in one batch."""
+    """The extras of these chunks, all modules of all in one batch."""
     parts = [
         {
             COLUMN_INDEX: _index(file, chunk.located.column_index, chunk.located.column_index_size),

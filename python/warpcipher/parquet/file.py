@@ -66,7 +66,7 @@ _LOCATED = len(Located._fields)
 class Chunk:
     """One column of one row group.
 
-    key: None where it is not encrypted. located: where what belongs to it lies in the file.
+    key: None where it is not encrypted. located: where its parts lie in the file.
     """
 
     groups: _native.RowGroups
@@ -88,7 +88,7 @@ class Chunk:
 
     @property
     def ordinal(self) -> int:
-        """What AADs number its row group with."""
+        """The number of its row group in AADs."""
         return self.located.ordinal
 
     @property
@@ -206,7 +206,7 @@ class BaseFile(Uncopied):
         return tuple(leaf.name for leaf in self.leaves)
 
     def columns(self) -> tuple[ColumnInfo, ...]:
-        """What the file says of its columns."""
+        """The columns, as the file describes them."""
         if not self.num_row_groups:
             return tuple(ColumnInfo(name, "none", b"") for name in self.names)
         found = self.groups.crypto([0], range(len(self.names)))
@@ -227,7 +227,7 @@ class BaseFile(Uncopied):
             raise FormatError(f"{error}; {_LEVELS_OUTSIDE}") from None
 
     def choose_columns(self, columns: Iterable[str] | None) -> list[int]:
-        """The numbers of the columns that names stand for: a whole path, or what it begins with."""
+        """The numbers of the columns that names stand for: a whole path, or its beginning."""
         if columns is None:
             return list(range(len(self.leaves)))
         if isinstance(columns, str):

@@ -48,7 +48,7 @@ class Footer:
     encrypted:    the footer is; False: it is plain, and signed where there is a `crypto`.
     crypto:       None where the file is not encrypted.
     key:          the footer's key; None without `crypto`, or where it was not needed.
-    key_metadata: what the file says of that key.
+    key_metadata: the file's text about that key.
     prefix:       the AAD prefix: b"" where there is none.
     stored:       whether the prefix lies in the file.
     """
@@ -184,8 +184,8 @@ def _refuse_without_aad(sealed: bytes, key: bytes, crypto: FileCrypto) -> None:
 
 
 def describe(source: Source) -> tuple[str, str, bytes, bytes, bool]:
-    """What a file says of its encryption without a key: its kind, the algorithm, the footer's key
-    metadata, the AAD prefix, and whether one must be given."""
+    """A file's description of its encryption, which needs no key: its kind, the algorithm, the
+    footer's key metadata, the AAD prefix, and whether one must be given."""
     magic, data = tail(source)
     if magic == ENCRYPTED_MAGIC:
         kind = "encrypted footer"
@@ -216,12 +216,12 @@ def _named_algorithm(union: Struct) -> tuple[str, Struct]:
     number = next(iter(union))
     fields = md.substruct(union, number)
     if fields is None:
-        raise FormatError("the encryption algorithm is no struct")
+        raise FormatError("the encryption algorithm is not a struct")
     return ALGORITHMS[number - 1], fields
 
 
 def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, bytes, bool]:
-    """What a file says of its algorithm, with the AAD prefix that holds: from the file, or the
+    """The algorithm that a file names, with the AAD prefix that holds: from the file, or the
     caller's."""
     name, fields = _named_algorithm(union)
     stored = md.binary(fields, md.AAD_PREFIX, "the AAD prefix")

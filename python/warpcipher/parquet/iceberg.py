@@ -32,10 +32,10 @@ _KEY = "the key of the key metadata"
 
 @dataclass(frozen=True)
 class StandardKeyMetadata(Uncopied):
-    """What a manifest says of the key of a file: `StandardKeyMetadata` of Iceberg.
+    """The text of a manifest about the key of a file: `StandardKeyMetadata` of Iceberg.
 
     encryption_key: 16, 24 or 32 bytes; others are a ValueError. aad_prefix: None where there is
-    none. file_length: in bytes, of the encrypted file, None where it is not told; a shorter file
+    none. file_length: in bytes, of the encrypted file, None if it is not known; a shorter file
     was cut.
     """
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Places(NamedTuple):
-    """Where what belongs to a chunk lies in the image, (offset, length) each; None: not there."""
+    """Where the extras of a chunk lie in the image, (offset, length) each; None: not there."""
 
     column_index: tuple[int, int] | None = None
     offset_index: tuple[int, int] | None = None
@@ -76,7 +76,7 @@ def plain_footer(
 
 
 def footer_in_place(file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> bytes:
-    """The footer with nothing but the encryption taken out: what is known before data is read.
+    """The footer with only the encryption taken out, as it is known before data is read.
     Sizes and offsets are those of the file; other columns are empty."""
     file.open_metadata(row_groups, columns)
     with refusing():
@@ -311,7 +311,7 @@ class Image:
         return position + len(rest)
 
     def tail(self, position: int) -> bytes:
-        """What follows the chunks, which end at `position`: Bloom filters, indexes, footer."""
+        """The bytes after the chunks, which end at `position`: Bloom filters, indexes, footer."""
         out = bytearray()
 
         def put(data: bytes | None) -> tuple[int, int] | None:

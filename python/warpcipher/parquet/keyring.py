@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of a file, found by what the file says of them."""
+"""The keys of a file, found by the file's texts about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY_SIZES = (16, 24, 32)
 class MissingKeyError(ValueError):
     """No key was given for a footer or a column.
 
-    column: its name; None for the footer. key_metadata: what the file says of the key.
+    column: its name; None for the footer. key_metadata: the file's text about the key.
     """
 
     def __init__(self, text: str, column: str | None = None, key_metadata: bytes = b"") -> None:
@@ -109,5 +109,5 @@ def check_key(key: object, what: str, metadata: bytes = b"") -> bytes:
 
 
 def shown(metadata: bytes) -> str:
-    """Key metadata for an error: it is no secret, but it may be long."""
+    """Key metadata for an error: it is not a secret, but it may be long."""
     return repr(metadata) if len(metadata) <= 80 else f"{metadata[:80]!r}..."

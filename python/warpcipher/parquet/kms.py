@@ -36,7 +36,7 @@ _KEK_BYTES, _ID_BYTES, _NONCE = 16, 16, 12
 
 
 class KmsClient(Protocol):
-    """What wraps and unwraps keys; `pyarrow.parquet.encryption.KmsClient` is one."""
+    """Wraps and unwraps keys; `pyarrow.parquet.encryption.KmsClient` is one."""
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str, /) -> bytes | str:
         """The key as the KMS wraps it under that master key, in text that JSON can hold."""
@@ -75,7 +75,7 @@ class KmsKeys:
     def __call__(self, key_metadata: bytes) -> bytes:
         """The key that key metadata stands for.
 
-        Raises FormatError where it is no key material, OSError, and what the client raises.
+        Raises FormatError where it is not key material, OSError, and the client's errors.
         """
         material = _parse(key_metadata, "the key metadata")
         if material.get("internalStorage") is False:
@@ -120,7 +120,7 @@ class KmsKeys:
     def rotate_master_keys(
         self, masters: Mapping[str, str] | None = None, *, client: KmsClient | None = None
     ) -> int:
-        """Wraps the data keys of the table anew, and returns how many: its key material beside it
+        """Wraps the data keys of the table again, and returns how many: its key material beside it
         is replaced in one step, and the table stays as it is. With double wrapping the data keys
         get fresh key encryption keys.
 
@@ -132,7 +132,7 @@ class KmsKeys:
         if self._table is None:
             raise ValueError(
                 "rotation replaces key material beside a table: name it with KmsKeys(client, "
-                "table=...). Material in the table itself is written anew by `rekey`"
+                "table=...). Material in the table itself is written again by `rekey`"
             )
         path = material_path(self._table)
         self._external = _parse(_read(path), path.name)
@@ -268,7 +268,7 @@ def _read(path: Path) -> bytes:
     with open(path, "rb", opener=open_seekable) as file:
         data = file.read(_LONGEST + 1)
     if len(data) > _LONGEST:
-        raise FormatError(f"{path.name} has more than {_LONGEST} bytes: that is no key material")
+        raise FormatError(f"{path.name} has more than {_LONGEST} bytes: that is not key material")
     return data
 
 
@@ -281,9 +281,9 @@ def _parse(text: bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise FormatError(f"{what} is no JSON: expected key material of type {_TYPE}") from None
+        raise FormatError(f"{what} is not JSON: expected key material of type {_TYPE}") from None
     if not isinstance(found, dict):
-        raise FormatError(f"{what} is no JSON object: expected key material of type {_TYPE}")
+        raise FormatError(f"{what} is not a JSON object: expected key material of type {_TYPE}")
     kind = found.get("keyMaterialType")
     if kind not in (None, _TYPE):
         raise FormatError(f"{what} has key material of type {kind!r}: expected {_TYPE}")
@@ -301,7 +301,7 @@ def _decode(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise FormatError(f"{name} is no base64") from None
+        raise FormatError(f"{name} is not base64") from None
 
 
 def _as_text(wrapped: bytes | str) -> str:

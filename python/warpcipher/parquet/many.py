@@ -53,8 +53,8 @@ class Filter:
         return table.filter(passed["passed"])
 
     def _needed(self, schema: pyarrow.Schema) -> list[str]:
-        """The columns that the filter speaks of: it does not hold without them, and an expression
-        does not tell them. Raises as pyarrow where the schema does not have them."""
+        """The columns that the filter names: it cannot run without them, and an expression
+        does not list them. Raises as pyarrow where the schema does not have them."""
         empty = schema.empty_table()
         empty.filter(self._expression)
         found = []
@@ -207,7 +207,7 @@ def _locate(
         system, root = load_fsspec(str(path)).core.url_to_fs(path, **(storage_options or {}))
         return system, str(root)
     if storage_options is not None:
-        raise ValueError(f"storage_options are for URLs, and {os.fspath(path)} is none")
+        raise ValueError(f"storage_options are for URLs, and {os.fspath(path)} is not one")
     return None, os.fspath(path)
 
 

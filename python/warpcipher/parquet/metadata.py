@@ -28,8 +28,8 @@ UNCOMPRESSED_SIZE, COMPRESSED_SIZE, DATA_PAGE_OFFSET = 6, 7, 9
 INDEX_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET = 10, 11
 BLOOM_OFFSET, BLOOM_LENGTH = 14, 15
 SENSITIVE = (8, 12, 13, 16, 17)
-"""Key-value metadata, statistics, encoding, size and geospatial statistics: what a plaintext footer
-must not tell of an encrypted column."""
+"""Key-value metadata, statistics, encoding, size and geospatial statistics: a plaintext footer
+must not say these of an encrypted column."""
 # PageHeader
 PAGE_TYPE, UNCOMPRESSED_PAGE_SIZE, COMPRESSED_PAGE_SIZE, CRC = 1, 2, 3, 4
 DICTIONARY_PAGE = 2

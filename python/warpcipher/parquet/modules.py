@@ -2,10 +2,10 @@
 """Encrypted modules: their layout, their AADs, and runs over many of them (Encryption.md 4.4, 5.1).
 
     GCM  length u32 LE | nonce 12 | ciphertext | tag 16
-    CTR  length u32 LE | nonce 12 | ciphertext           pages of AES_GCM_CTR_V1 alone
+    CTR  length u32 LE | nonce 12 | ciphertext           only pages of AES_GCM_CTR_V1
 
 The length counts what follows it. AAD = prefix || file's unique || kind || row group || column
-|| page, ordinals as i16 LE; the footer has no ordinals, and data pages and their headers alone have
+|| page, ordinals as i16 LE; the footer has no ordinals, and only data pages and their headers have
 the last.
 """
 
@@ -95,7 +95,7 @@ class Place(NamedTuple):
 
 
 class FileCrypto(NamedTuple):
-    """What all modules of a file share. aad: the prefix and the file's unique bytes."""
+    """Common to all modules of a file. aad: the prefix and the file's unique bytes."""
 
     algorithm: str
     aad: bytes
@@ -163,7 +163,7 @@ class ModuleBatch:
             group.run(algorithm, authenticated, self._encrypt, self._engine, data, out, nonces)
 
     def read(self, descriptor: int, out: Any) -> None:
-        """Decrypts modules of a file, in GCM, into memory of a GPU: `add` was told where they are
+        """Decrypts modules of a file, in GCM, into memory of a GPU: `add` was given their places
         in the file. Raises as `run`, and OSError."""
         for (algorithm, _), group in self._groups.items():
             group.read(algorithm, self._engine, descriptor, out)

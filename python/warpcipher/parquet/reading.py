@@ -37,7 +37,7 @@ class ChunkData:
 
 @dataclass(frozen=True)
 class ColumnChunks:
-    """What `ParquetFile.column_chunks` gives.
+    """The result of `ParquetFile.column_chunks`.
 
     footer: the plain FileMetaData that describes the chunks.
     """
@@ -82,7 +82,7 @@ class ParquetFile(BaseFile):
         """The decrypted chunks of these row groups and columns (None: all), in the order asked for.
 
         columns: whole paths ("a.b") or what they begin with ("a"). device: the number of a GPU, or
-        "cuda:N": pages are decrypted there and host memory sees their ciphertext alone; needs CuPy.
+        "cuda:N": pages are decrypted there and host memory sees only their ciphertext; needs CuPy.
         The footer has the chosen row groups; columns that were not chosen are empty in it. All
         chunks are authentic (pages of AES_GCM_CTR_V1, and columns that are not encrypted, have no
         tags), or none is returned. Raises as `open`; InvalidTag names column, row group and page.
@@ -124,8 +124,8 @@ def open(
                   encrypted one is refused, and so is a plain one where keys are given.
     aad_prefix:   the prefix that the file was written with. Needed where the file does not hold it;
                   compared where it does.
-    check_footer: False leaves the signature of a plaintext footer unverified: for readers with the
-                  keys of columns alone. Sizes, offsets and statistics may then be anyone's.
+    check_footer: False leaves the signature of a plaintext footer unverified: for readers with only
+                  the keys of columns. Sizes, offsets and statistics may then be anyone's.
     engine:       what decrypts: "auto" or a name of `warpcipher.engines()`.
 
     Raises InvalidTag (not authentic: wrong key or prefix, damage),
@@ -137,7 +137,7 @@ def open(
 
 
 class FileInfo(NamedTuple):
-    """What a file tells without a key.
+    """A file's description that needs no key.
 
     encryption:     "none", "encrypted footer", or "signed footer": columns may be encrypted, and
                     the footer is plain.
@@ -154,7 +154,7 @@ class FileInfo(NamedTuple):
 
 
 def inspect(source: SourceLike) -> FileInfo:
-    """What a file tells without a key, none of it verified. Raises FormatError, OSError."""
+    """A file's description that needs no key. It is not verified. Raises FormatError, OSError."""
     with Source(source) as file:
         return FileInfo(*describe(file))
 
@@ -169,7 +169,7 @@ def read_table(
     row_groups: Iterable[int] | None = None,
     engine: str = "auto",
 ) -> pyarrow.Table:
-    """The table in a file, as `pyarrow.Table`; pyarrow decodes what was decrypted here.
+    """The table in a file, as `pyarrow.Table`; pyarrow decodes the decrypted chunks.
 
     source: as `open` takes it, or a file that is open. columns, row_groups: None is all; nothing
     else is read, and no other keys are needed. device: a GPU, as for `ParquetFile.column_chunks`,

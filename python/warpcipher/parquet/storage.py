@@ -79,7 +79,7 @@ class Source:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """Device and inode; None of what is no file of this machine."""
+        """Device and inode; None for a file that is not on this machine."""
         try:
             if self._descriptor >= 0:
                 return identity_of(os.fstat(self._descriptor))
@@ -165,7 +165,7 @@ class Source:
             raise FormatError(f"the file ended at byte {offset + done} while it was read")
 
     def close(self) -> None:
-        """Closes what was opened here."""
+        """Closes the file, if it was opened here."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -181,7 +181,7 @@ class Source:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, int] | None:
-    """Device and inode of a regular file: what is written over another (a pipe, /dev/null) is no
+    """Device and inode of a regular file: to write over another (a pipe, /dev/null) does no
     harm."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
@@ -222,7 +222,7 @@ def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) 
 
 
 def _identity(dest: Dest | None) -> tuple[int, int] | None:
-    """Device and inode of what is there; None where there is nothing."""
+    """Device and inode of the file there; None if there is none."""
     try:
         if isinstance(dest, (str, os.PathLike)):
             return identity_of(os.stat(dest))  # noqa: PTH116
@@ -252,7 +252,7 @@ def writing(dest: Dest) -> Iterator[Writer]:
 
 @contextlib.contextmanager
 def _open_url(url: str) -> Iterator[Any]:
-    """A transaction of fsspec: closing the file alone would give a part of it the final name. The
+    """A transaction of fsspec: only closing the file would give a part of it the final name. The
     file system is one of its own, because a transaction takes in all that is written through it."""
     system, path = load_fsspec(url).core.url_to_fs(url, skip_instance_cache=True)
     with system.transaction, system.open(path, "wb") as file:

@@ -153,7 +153,7 @@ class BitGenerator(numpy.random.BitGenerator):
 
     @property
     def lock(self) -> Any:  # type: ignore[override]
-        """What NumPy holds while it draws."""
+        """The lock that NumPy holds while it draws."""
         return self._lock
 
     @property

@@ -7,7 +7,7 @@ Every decision compares a real number 0.w0 w1 w2 ... in base 2^64, whose digits 
 with a fraction of integers. The first word settles nearly every one; where it does not, the next
 does. So each happens with exactly its probability.
 
-Word number n of an element is a function of n and of the element's place in the stream alone: so
+Word number n of an element is a function only of n and of the element's place in the stream: so
 an array can be split anywhere. n says which decision it is for (`_number`).
 """
 

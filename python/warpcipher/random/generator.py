@@ -62,7 +62,7 @@ class Generator(Source):
                stream and the position in it, on every engine and device alike.
     device:    where new arrays lie: "cpu", "cuda", "cuda:1" or the number of a GPU.
     algorithm: "chacha20" or "aes-256-ctr".
-    stream:    with a key alone: the number of the stream, 0 to 2^64 - 1. Streams of one key are
+    stream:    only with a key: the number of the stream, 0 to 2^64 - 1. Streams of one key are
                independent.
     library:   of new arrays: "numpy", "torch", "cupy" or "jax". None: NumPy on the host, and on a
                GPU the one that is loaded.
@@ -274,7 +274,7 @@ class Generator(Source):
         mean, std: numbers; or arrays of out's library that broadcast to out's shape. That library
                    multiplies and adds them, on its current stream, and rounds once to out's dtype.
 
-        Its floats lie on a grid that tells of their making: see docs/guides/random.md before you
+        Its floats lie on a grid that shows how they were made: see docs/guides/random.md before you
         use them for differential privacy, and `discrete_gaussian_`.
         """
         if not parameters.is_array(mean) and not parameters.is_array(std):
@@ -453,7 +453,7 @@ class Generator(Source):
 
         sigma, variance: one of them, taken exactly as it is: a float is the fraction that it holds.
 
-        Exact: integer arithmetic and random bits alone, no rounding anywhere (Canonne, Kamath and
+        Exact: only integer arithmetic and random bits, no rounding anywhere (Canonne, Kamath and
         Steinke: The Discrete Gaussian for Differential Privacy, 2020, algorithms 1 to 3). So none
         of the attacks on noise in floating point applies. The time depends on the numbers drawn.
         NumPy computes it on the host, whatever the device of out.

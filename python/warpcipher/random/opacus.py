@@ -169,7 +169,7 @@ def _replace_all() -> None:
 
 def _poisson(before: Callable[[Any], Iterator[Any]], types: Any, torch: Any) -> Callable[..., Any]:
     """The iteration of a Poisson sampler. It asks `torch.rand(n, generator=)` whether it is below
-    the rate; in secure mode that call alone is replaced, by values that say so exactly."""
+    the rate; in secure mode only that call is replaced, by values that say so exactly."""
 
     def iterate(self: Any) -> Iterator[Any]:
         if not isinstance(self.generator, types.generator):
@@ -179,7 +179,7 @@ def _poisson(before: Callable[[Any], Iterator[Any]], types: Any, torch: Any) -> 
             for _ in range(self.steps):
                 yield _chosen(torch, self.num_samples, self.sample_rate).tolist()
             return
-        # The shuffle over the replicas is no secret: all of them compute it alike.
+        # The shuffle over the replicas is not a secret: all of them compute it alike.
         indices = torch.arange(self.total_size)
         if self.shuffle:
             same = torch.Generator()
@@ -208,7 +208,7 @@ class _Types:
         data: Any = importlib.import_module("torch.utils.data")
 
         class SecureGenerator(torch.Generator):  # type: ignore[misc]
-            """What Opacus passes on as `generator` in secure mode."""
+            """The object that Opacus passes on as `generator` in secure mode."""
 
         class SecureRandomSampler(data.Sampler):  # type: ignore[misc]
             """A `RandomSampler` that draws from the `Generator` of `enable`."""

@@ -113,7 +113,7 @@ def _weighted(generator: Generator, p: Any, count: int, replace: bool) -> Any:
 
 
 def _population(name: str, x: Any, axis: int) -> tuple[Any, int]:
-    """What has parts along an axis: an array, or of a list NumPy's."""
+    """The array of an array or a list, with parts along an axis."""
     if isinstance(x, list | tuple):
         x = importlib.import_module("numpy").asarray(x)
     dimensions = len(getattr(x, "shape", ()))

@@ -237,7 +237,7 @@ class Source:
         restored, say. TypeError: the generator has a key.
         """
         if self._keyed:
-            raise TypeError("this generator has a key: its numbers are a function of that alone")
+            raise TypeError("this generator has a key: its numbers are a function of only that")
         with self._enter():
             self._key[:] = os.urandom(KEY_SIZE)
 
@@ -256,7 +256,7 @@ class Source:
         return _rebuild, (type(self), *self._arguments(), self.state)
 
     def _arguments(self) -> tuple[Any, Any]:
-        """What makes one like it: positional arguments and those by name."""
+        """The arguments that make one like it: positional ones and those by name."""
         raise NotImplementedError
 
     def __del__(self) -> None:

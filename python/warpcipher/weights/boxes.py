@@ -21,10 +21,10 @@ GROUP = 8 << 20
 
 
 class Box(NamedTuple):
-    """What an index takes of a tensor.
+    """The part of a tensor that an index takes.
 
     ranges: first and end index that are read of each dimension. rest: the index that takes the
-    result out of what was read; None where that is the result.
+    result out of the read part; None if that part is the result.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -32,7 +32,7 @@ class Box(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what is read."""
+        """The shape that is read."""
         return tuple(end - first for first, end in self.ranges)
 
 
@@ -61,7 +61,7 @@ def box(index: object, shape: tuple[int, ...]) -> Box:
 
 
 def _range(entry: object, length: int, dimension: int) -> tuple[int, int, int | slice]:
-    """First and end index to read, and the index of what is wanted in that."""
+    """First and end index to read, and the index of the wanted part in that."""
     if isinstance(entry, slice):
         first, end, step = entry.indices(length)
         if step < 1:

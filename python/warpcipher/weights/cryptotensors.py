@@ -365,9 +365,10 @@ def rewrap(
              permissions.
     replace: whether a file that is there is replaced by `out`; else FileExistsError.
 
-    Only the header is decrypted and made anew: the data is copied, by the file system where it can
-    share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
-    read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was written.
+    Only the header is decrypted and made again: the data is copied, by the file system where it can
+    share it. Keys of tensors stay the same, so anyone who kept the old wrapping key and header can
+    still read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was
+    written.
     """
     if out is None:
         out, replace = path, True
@@ -383,7 +384,7 @@ def rewrap(
 
 
 def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey) -> bytes:
-    """The header with keys wrapped anew."""
+    """The header with keys wrapped again."""
     scheme, wrapped = opened(header, key)
     metadata = header.metadata or {}
     sizes = (scheme.key_size,)

@@ -53,10 +53,10 @@ LONGEST_KEYS = 1 << 16
 
 
 class Scheme(NamedTuple):
-    """What `__crypto_keys__` says.
+    """The content of `__crypto_keys__`.
 
     algorithm: of the tensors and of the wrapping, as `warpcipher` names it. key_size: bytes.
-    chunk_size: plaintext bytes of a full chunk. key_id, sign_key_id: what it says of the keys.
+    chunk_size: plaintext bytes of a full chunk. key_id, sign_key_id: the names of the keys in it.
     """
 
     algorithm: AlgorithmName
@@ -81,15 +81,15 @@ def read_scheme(metadata: Mapping[str, str]) -> Scheme:
     missing = [name for name in RESERVED if name not in metadata]
     if len(missing) == len(RESERVED):
         raise FormatError(
-            "no cryptotensors file: its metadata name no keys. With a key, files that are not "
+            "not a cryptotensors file: its metadata name no keys. With a key, files that are not "
             "encrypted are refused"
         )
     if missing:
-        raise FormatError(f"no cryptotensors file: its metadata has no {missing[0]}")
+        raise FormatError(f"not a cryptotensors file: its metadata has no {missing[0]}")
     text = metadata[KEYS]
     found = _json(text, KEYS) if len(text) <= LONGEST_KEYS else None
     if not isinstance(found, dict):
-        raise FormatError(f"{KEYS} is no JSON object of at most {LONGEST_KEYS} characters")
+        raise FormatError(f"{KEYS} is not a JSON object of at most {LONGEST_KEYS} characters")
     version = found.get("version")
     if version != "2":
         raise FormatError(f"the cryptotensors file has version {str(version)[:20]!a}: expected '2'")
@@ -142,7 +142,7 @@ def read_wrapped(header: Header, scheme: Scheme) -> dict[str, Wrapped]:
     """Reads `__encryption__` of a header whose signature was checked. Raises FormatError."""
     found = _json((header.metadata or {})[ENCRYPTION], ENCRYPTION)
     if not isinstance(found, dict):
-        raise FormatError(f"{ENCRYPTION} is no JSON object")
+        raise FormatError(f"{ENCRYPTION} is not a JSON object")
     wrapped = {}
     for name, entry in found.items():
         if name not in header.tensors:
@@ -176,7 +176,7 @@ def _json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise FormatError(f"{what} is no JSON") from None
+        raise FormatError(f"{what} is not JSON") from None
 
 
 def chunk_count(size: int, chunk_size: int) -> int:
@@ -185,7 +185,7 @@ def chunk_count(size: int, chunk_size: int) -> int:
 
 
 def counter_of(base_iv: bytes) -> int:
-    """What is counted up in the IV."""
+    """The counter in the IV."""
     return int.from_bytes(base_iv[8:], "big")
 
 
@@ -286,7 +286,7 @@ def sign(
 
 
 def user_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """What the user put into a file's metadata."""
+    """The user's part of a file's metadata."""
     return {name: text for name, text in metadata.items() if name not in RESERVED}
 
 

@@ -20,7 +20,7 @@ ALGORITHMS = {
     "aes256gcm": ("aes-256-gcm", 32),
     "chacha20poly1305": ("chacha20-poly1305", 32),
 }
-"""What cryptotensors calls an algorithm: its name here, and the bytes of its key."""
+"""The name of an algorithm in cryptotensors: its name here, and the bytes of its key."""
 
 LONGEST_JWK = 1 << 20
 
@@ -35,7 +35,7 @@ class CryptotensorsKey(Uncopied):
                 None: that of `sign`. It is never taken from the file.
     sign:       the private key that signs, 32 bytes, or what `keys.resolve` takes: to save and to
                 rewrap.
-    key_id, sign_key_id: what a file that is saved says of them; else they are taken from the file.
+    key_id, sign_key_id: their names in a file that is saved; else they are taken from the file.
     plain_tensors: whether tensors that a file leaves unencrypted are taken. Nothing protects their
                 bytes, so they are refused otherwise.
     """
@@ -129,14 +129,14 @@ def _parse(document: object) -> list[dict[str, Any]]:
                 f"{type(document).__name__}"
             )
         if len(text) > LONGEST_JWK:
-            raise ValueError(f"{len(text)} bytes are no JSON Web Key Set: at most {LONGEST_JWK}")
+            raise ValueError(f"{len(text)} bytes are not a JSON Web Key Set: at most {LONGEST_JWK}")
         try:
             document = json.loads(text)
         except (ValueError, RecursionError):
-            raise ValueError("the keys are no JSON: expected a JSON Web Key Set") from None
+            raise ValueError("the keys are not JSON: expected a JSON Web Key Set") from None
     found = document.get("keys", [document]) if isinstance(document, dict) else document
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ValueError('the JSON is no JSON Web Key Set: expected {"keys": [...]}')
+        raise ValueError('the JSON is not a JSON Web Key Set: expected {"keys": [...]}')
     return found
 
 
@@ -175,4 +175,4 @@ def _bytes(text: object, name: str) -> bytes:
         plain = text.rstrip("=").replace("-", "+").replace("_", "/")
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (ValueError, binascii.Error):
-        raise ValueError(f"the field {name} of a JSON Web Key is no base64") from None
+        raise ValueError(f"the field {name} of a JSON Web Key is not base64") from None

@@ -18,7 +18,7 @@ _ED25519 = 1087  # NID_ED25519 of OpenSSL's obj_mac.h
 
 @lru_cache(maxsize=1)
 def _libcrypto() -> Any:
-    """The library with the types of what is called. Raises EngineError where it is missing."""
+    """The library, with the types of its functions. Raises EngineError where it is missing."""
     try:
         library = ctypes.CDLL("libcrypto.so.3")
     except OSError as error:

@@ -125,8 +125,8 @@ def _encrypted(path: str, key: object, context: bytes, gds: bool) -> Safetensors
 
 
 def _hint(path: str) -> str:
-    """What a file is that a key did not open, if its header can be read without one. Nothing is
-    believed of it: it is a hint in an error."""
+    """The kind of a file that a key did not open, if its header can be read without one. It is
+    only a hint in an error."""
     try:
         file = SafetensorsFile(path, PlainImage(path))
     except (NoSafetensorsError, OSError):
@@ -157,7 +157,7 @@ def describe(
     """The tensors of one file: plain, encrypted with `key`, or of cryptotensors, whose header can
     be read without a key too.
 
-    Raises FormatError where the file is no model, and what opening it raises.
+    Raises FormatError where the file is not a model, and the errors of opening it.
     """
     place = os.fsdecode(path)
     if key is None:

@@ -18,14 +18,14 @@ from .header import DTYPES, FROM_ML_DTYPES, shown
 
 
 class Framework(Protocol):
-    """What is needed of an array library. A block is a flat array of bytes; slices of it are
+    """The interface of an array library. A block is a flat array of bytes; slices of it are
     views."""
 
     def block(self, size: int) -> Any:
         """A new block; its content is not set."""
 
     def memory(self, block: Any) -> Any:
-        """What is read into to fill the block: a memoryview, or the array on a GPU itself."""
+        """The memory to read into to fill the block: a memoryview, or the array on a GPU itself."""
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         """Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart in a block,
@@ -47,8 +47,8 @@ class Framework(Protocol):
         """A part of a tensor, with memory of its own."""
 
     def given(self, tensor: Any) -> Any:
-        """What a caller is given for a tensor: itself, another object with its memory, or a copy;
-        then the tensor is wiped, also after an error."""
+        """The object that a caller gets for a tensor: itself, another object with its memory, or a
+        copy; then the tensor is wiped, also after an error."""
 
 
 class _NumPy:
@@ -183,7 +183,7 @@ class _Torch:
             shape = (*shape[:-1], shape[-1] // 2)
         if block.untyped_storage().nbytes() != block.numel():
             # A storage for each tensor, in the common memory: PyTorch pickles storages as a whole,
-            # and who saves a model takes one that several tensors share for tied weights.
+            # and programs that save models take one that several tensors share for tied weights.
             # PyTorch exports only what lies on the current device.
             cuda = self._torch.cuda
             with cuda.device(block.device) if block.is_cuda else contextlib.nullcontext():
@@ -246,10 +246,10 @@ _NAMES = {
     "flax": "jax",
     "cupy": "cupy",
 }
-"""What safetensors calls the frameworks, and the name of one that it does not have."""
+"""The names of the frameworks in safetensors, and the name of one that it does not have."""
 
 _PACKAGES = {"np": "numpy", "pt": "torch", "jax": "jax", "cupy": "cupy"}
-"""What is imported for each."""
+"""The package that is imported for each."""
 
 
 def get(framework: str, device: str | int) -> Framework:

@@ -142,12 +142,12 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     """
     if size < LENGTH_SIZE:
         raise NoSafetensorsError(
-            f"no safetensors file: {size} bytes, and the header's length alone has 8"
+            f"not a safetensors file: {size} bytes, and only the header's length has 8"
         )
     length = int.from_bytes(read(0, LENGTH_SIZE), "little")
     if length > min(MAX_HEADER_SIZE, size - LENGTH_SIZE):
         raise NoSafetensorsError(
-            f"no safetensors file: it claims a header of {length} bytes, and the file has "
+            f"not a safetensors file: it claims a header of {length} bytes, and the file has "
             f"{size - LENGTH_SIZE} more, of which a header may have {MAX_HEADER_SIZE}"
         )
     data_start = LENGTH_SIZE + length
@@ -162,14 +162,14 @@ def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str] | None]:
     Raises FormatError with the place of the fault.
     """
     try:
-        # The first byte is "{" in every file of the format, so that readers can tell it by that.
+        # The first byte is "{" in every file of the format, so that readers know the format by it.
         scanner = _Scanner(text.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise FormatError(f"header: byte {error.start} is not UTF-8") from None
     tensors: dict[str, TensorInfo] = {}
     metadata: dict[str, str] | None = None
     if text[:1] != b"{":
-        raise FormatError('header: it begins with no "{"')
+        raise FormatError('header: it does not begin with "{"')
     for name in scanner.members():
         if name == METADATA:
             if metadata is not None:
@@ -201,7 +201,7 @@ def tensor_size(dtype: str, shape: Iterable[int]) -> int:
         raise FormatError(f"{most // 8} bytes are more than a file can have")
     bits = 0 if 0 in lengths else most
     if bits % 8:
-        raise FormatError(f"{bits} bits of {dtype} are no whole number of bytes")
+        raise FormatError(f"{bits} bits of {dtype} are not a whole number of bytes")
     return bits // 8
 
 
@@ -247,7 +247,7 @@ class _Scanner:
         return FormatError(f"header: at character {self._at}: {what}")
 
     def _skip(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space; empty at the end."""
         found = self._text[self._at : self._at + 1]
         if found > " ":
             return found
@@ -364,7 +364,7 @@ class _Scanner:
         for part in parts:
             if not _NUMBER.fullmatch(part) or int(part) > MAX_NUMBER:
                 raise self.error(
-                    f"tensor {shown(name)}: {part[:20]!a} is no whole number below 2^63"
+                    f"tensor {shown(name)}: {part[:20]!a} is not a whole number below 2^63"
                 )
         return tuple(map(int, parts))
 

@@ -85,8 +85,8 @@ class Model(Uncopied):
         return list(self._places)
 
     def metadata(self) -> dict[str, str] | None:
-        """The metadata of the header, None where there is none; of several files what all of them
-        say. Raises ValueError after `close`."""
+        """The metadata of the header, None where there is none; of several files only the texts
+        that all of them have. Raises ValueError after `close`."""
         if not self._files:
             raise ValueError("the model is closed: its metadata are read while it is open")
         first, *others = (file.metadata for file in self._files)
@@ -99,7 +99,7 @@ class Model(Uncopied):
         }
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and place of a tensor. KeyError: there is none of that name."""
+        """Dtype, shape and place of a tensor. KeyError: no tensor has that name."""
         return self._file(name).header.tensors[name]
 
     def get_tensor(self, name: str) -> Any:
@@ -289,7 +289,7 @@ def load_file(
     framework: "pt" (PyTorch), "np" (NumPy), "jax" or "cupy".
     context: the context that the files were encrypted with.
     gds: read to a GPU by kvikio (the extra `gds`), for disks with GPUDirect Storage: files in
-    cobblestone and Tink's AES-GCM alone.
+    only cobblestone and Tink's AES-GCM.
 
     The tensors of a file are views of one block of memory, which lives as long as one of them.
     No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
@@ -316,7 +316,7 @@ def load(
     context: bytes = b"",
 ) -> dict[str, Any]:
     """All tensors of a file that is given as bytes, or as a binary file object, which is read from
-    where it stands to its end. The other arguments, and what is raised, are those of `load_file`.
+    where it stands to its end. The other arguments, and the errors, are those of `load_file`.
 
     >>> import numpy
     >>> from warpcipher import weights
@@ -338,7 +338,7 @@ def load(
 
 
 def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
-    """All tensors of an open model; after an error what was read is wiped."""
+    """All tensors of an open model; after an error the bytes read are wiped."""
     tensors: dict[str, Any] = {}
     blocks: list[Any] = []
     try:

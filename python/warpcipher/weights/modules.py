@@ -23,7 +23,7 @@ def save_model(
 ) -> None:
     """Writes the state of a `torch.nn.Module` to one file; of tied parameters one is written.
 
-    The other arguments, and what is raised, are those of `save_file`. The metadata say by the name
+    The other arguments, and the errors, are those of `save_file`. The metadata say by the name
     of each parameter that is left out which one stands for it, as safetensors does: its
     `load_model` reads a plain file.
 

@@ -42,13 +42,13 @@ def save_file(
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
     format: "auto" takes it from the key; or the name of a format that authenticates and that a key
-    alone opens: "cobblestone-128", "cobblestone-256", "tink". A `CryptotensorsKey` is for
-    "cryptotensors" alone.
+    alone opens: "cobblestone-128", "cobblestone-256", "tink". A `CryptotensorsKey` is only
+    for "cryptotensors".
     context: bytes bound to the file and not stored in it.
 
     The plaintext is, byte for byte, the file that the safetensors library writes; of cryptotensors
     it is what that library reads. Tensors on a GPU are encrypted there, so that host memory holds
-    their ciphertext alone; a file without a key, and Tink's AES-CTR-HMAC, take them through host
+    only their ciphertext; a file without a key, and Tink's AES-CTR-HMAC, take them through host
     memory. Raises TypeError, ValueError, MemoryError, EngineError, OSError.
 
     >>> import numpy
@@ -127,7 +127,7 @@ def _write_from_gpu(encryptor: Encryptor, file: Any, texts: list[Any]) -> bool:
 
 
 def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
-    """A copy. Raises TypeError for what is not texts by texts."""
+    """A copy. Raises TypeError unless it maps texts to texts."""
     if metadata is None:
         return None
     for name, text in metadata.items():

@@ -36,7 +36,7 @@ MODEL_FORMATS = {
     for name, entry in FORMATS.items()
     if entry.authenticated and entry.found_by_key and entry.takes_context
 }
-"""Formats of models: those that a key alone opens, as no other name is given to load one, and that
+"""Formats of models: they need only a key to open, as no other name is given to load one, and they
 bind a file to its model."""
 _EXTENSIONS = tuple(entry.extension for entry in MODEL_FORMATS.values())
 
@@ -166,7 +166,7 @@ def _weight_map(index: Path, key: object, context: bytes) -> dict[str, str]:
     try:
         document = json.loads(text, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{index.name} is no index of a model: {error}") from None
+        raise FormatError(f"{index.name} is not an index of a model: {error}") from None
     found = document.get("weight_map") if isinstance(document, dict) else None
     if (
         not isinstance(found, dict)
@@ -174,7 +174,8 @@ def _weight_map(index: Path, key: object, context: bytes) -> dict[str, str]:
         or not all(isinstance(v, str) for v in found.values())
     ):
         raise FormatError(
-            f'{index.name} is no index of a model: expected "weight_map", an object of file names'
+            f'{index.name} is not an index of a model: expected "weight_map", an object of file '
+            "names"
         )
     return found
 

@@ -7,10 +7,10 @@
     checkpoint.save(state, storage_writer=EncryptedWriter(path, key))
     checkpoint.load(state, storage_reader=EncryptedReader(path, key))
 
-Every file of a checkpoint is encrypted as a whole, its metadata too: they are a pickle, and who can
-write them could run a program in the process that loads them. PyTorch's StreamTransformExtension
-leaves them plain, with the list of what is encrypted, so it is not used. The name of a file is part
-of what its tags cover: files cannot change places.
+Every file of a checkpoint is encrypted as a whole, its metadata too: they are a pickle, and whoever
+can write them could run a program in the process that loads them. PyTorch's
+StreamTransformExtension leaves them plain, with the list of the encrypted files, so it is not used.
+The tags of a file cover its name: files cannot change places.
 """
 
 from __future__ import annotations
@@ -166,10 +166,10 @@ class _EncryptingFile(io.RawIOBase):
         self._filled = 0
 
     def finish(self) -> None:
-        """Writes what is held, and the end of the file."""
+        """Writes the held bytes, and the end of the file."""
         self._encrypt(final=True)
 
     def discard(self) -> None:
-        """Wipes what is left of the plaintext and the keys."""
+        """Wipes the rest of the plaintext, and the keys."""
         wipe(self._held)
         self._encryptor.close()

@@ -32,7 +32,7 @@ Index = tuple[int | slice, ...]
 class Part:
     """A part of a tensor in a file.
 
-    index: what of it, an entry a dimension, none with a step. shape: of the part, which has no
+    index: which part, an entry a dimension, none with a step. shape: of the part, which has no
     dimension for an int of the index.
     """
 
@@ -53,7 +53,7 @@ class Part:
         return self._value
 
     def cut(self, dimension: int, first: int, end: int) -> Part:
-        """What a slice of one dimension takes, from `first` to before `end`."""
+        """The part that a slice of one dimension takes, from `first` to before `end`."""
         place = self._place(dimension)
         begin = self._first(place)
         taken = slice(begin + first, begin + end)
@@ -61,7 +61,7 @@ class Part:
         return Part(self._source, self._with(place, taken), shape)
 
     def pick(self, dimension: int, number: int) -> Part:
-        """What one index of a dimension takes."""
+        """The part that one index of a dimension takes."""
         place = self._place(dimension)
         shape = self.shape[:dimension] + self.shape[dimension + 1 :]
         return Part(self._source, self._with(place, self._first(place) + number), shape)
@@ -215,7 +215,7 @@ def key_of(config: Mapping[str, Any]) -> tuple[object, bytes]:
     make, kind = _SOURCES[named[0]]
     value, context = config[named[0]], config.get("context", "")
     if not isinstance(value, kind) or not isinstance(context, str):
-        raise TypeError(f"model_loader_extra_config: {named[0]} is no {kind.__name__}")
+        raise TypeError(f"model_loader_extra_config: {named[0]} is not a {kind.__name__}")
     source = make(value)
     if config.get("keys", "raw") == "raw":
         return source, context.encode()

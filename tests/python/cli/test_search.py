@@ -237,7 +237,7 @@ def test_fifo_is_no_checkpoint(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for option in ((), ("--dry-run",)):
         done = run(*arguments(), "--checkpoint", "fifo", *option, cwd=tmp_path, expect=2)
-        assert b"fifo is no regular file" in done.stderr
+        assert b"fifo is not a regular file" in done.stderr
     assert names(tmp_path) == {"fifo"}
 
 

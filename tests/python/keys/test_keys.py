@@ -96,9 +96,9 @@ FOREIGN = {
     '{"KeyId": "arn", "Plaintext": "QUJD"}': "the JSON of a KMS",
     '{"encryptedKeyset": "AAAA"}': "a Tink keyset that a KMS encrypted",
     '{"other": 1}': "JSON, and no Tink keyset",
-    "{not json": "text that begins as JSON and is none",
+    "{not json": "text that begins as JSON and is not",
     "": "nothing",
-    " \n": "white space alone",
+    " \n": "only white space",
     "\ufeffabc": "text with a byte order mark",
 }
 
@@ -240,7 +240,7 @@ def test_commands_get_the_id_and_no_input(monkeypatch: pytest.MonkeyPatch) -> No
     assert keys.resolve(source, "abc", sizes=(16,)) == b"abc".ljust(16)
     assert keys.resolve(source, b"\xff", sizes=(16,))[:1] == b"\xff"
     assert keys.resolve(source, 7, sizes=(16,)) == b"7".ljust(16)
-    with pytest.raises(ValueError, match="white space alone"):
+    with pytest.raises(ValueError, match="only white space"):
         keys.resolve(source)
     with pytest.raises(ValueError, match="zero byte"):
         keys.resolve(source, b"\0")

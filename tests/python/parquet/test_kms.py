@@ -219,14 +219,14 @@ def test_no_key_is_lost_where_a_table_has_material_already(
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        (lambda material: b"text", FormatError, "is no JSON"),
-        (lambda material: b"[1]", FormatError, "is no JSON object"),
-        (lambda material: b"[" * 100_000, FormatError, "is no JSON"),
+        (lambda material: b"text", FormatError, "is not JSON"),
+        (lambda material: b"[1]", FormatError, "is not a JSON object"),
+        (lambda material: b"[" * 100_000, FormatError, "is not JSON"),
         ({"keyMaterialType": "PKMT2"}, FormatError, "of type 'PKMT2': expected PKMT1"),
         ({"wrappedDEK": 3}, FormatError, "key material without wrappedDEK"),
         ({"masterKeyID": None}, FormatError, "key material without masterKeyID"),
         ({"wrappedKEK": None}, FormatError, "key material without wrappedKEK"),
-        ({"wrappedDEK": "%"}, FormatError, "wrappedDEK is no base64"),
+        ({"wrappedDEK": "%"}, FormatError, "wrappedDEK is not base64"),
         ({"wrappedDEK": "AAAA"}, FormatError, "wrappedDEK has 3 bytes"),
         ({"keyEncryptionKeyID": "AAAA"}, wc.InvalidTag, "under master key 'footer master'"),
     ],

@@ -115,7 +115,7 @@ def test_place_where_no_checkpoint_can_be_is_told_at_once(tmp_path: Path) -> Non
         with pytest.raises(FileNotFoundError, match="no such folder") as raised:
             use(Checkpoint(missing / "c", IDENTITY))
         assert raised.value.filename == str(missing)
-        with pytest.raises(CheckpointError, match="no regular file"):
+        with pytest.raises(CheckpointError, match="not a regular file"):
             use(Checkpoint(tmp_path, IDENTITY))
 
 
@@ -146,7 +146,7 @@ def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path: Path) -> None:
     damaged += [b"[]", b"null", b'{"format": "warpcipher-search", "version": 1}', b"[" * 100_000]
     for data in damaged:
         path.write_bytes(data)
-        with pytest.raises(CheckpointError, match=r"damaged|no checkpoint|version"):
+        with pytest.raises(CheckpointError, match=r"damaged|not a checkpoint|version"):
             Checkpoint(path, IDENTITY).load()
         assert path.read_bytes() == data
 
@@ -220,7 +220,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", script, *paths], timeout=60, capture_output=True, check=True
         )
-    expected = [f"{path} is no regular file: name one for the checkpoint" for path in paths]
+    expected = [f"{path} is not a regular file: name one for the checkpoint" for path in paths]
     assert done.stdout.decode().splitlines() == expected * 2
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
 

@@ -116,7 +116,7 @@ def test_info_of_a_damaged_model(tmp_path: Path) -> None:
     with path.open("wb") as writer, (tmp_path / "key").open("rb") as reader:
         formats.encrypt_stream(reader, writer, key)
     done = run("info", "--key", "key", path.name, cwd=tmp_path, expect=3)
-    assert "no safetensors file" in done.stderr.decode()
+    assert "not a safetensors file" in done.stderr.decode()
     path.rename(tmp_path / "x.cobblestone")  # other files may hold what they like
     assert model_of("x.cobblestone", "--key", "key", cwd=tmp_path) is None
 
@@ -160,7 +160,7 @@ def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--key", "old", "--new-key", "new", "--new-key-env", "X"), 2, "give the new keys"),
         (("--key", "-", "--new-key", "-"), 2, "both keys"),
         (("--key", "old", "--new-key", "new", "-f"), 2, "--force is for --output"),
-        (("--key", "old", "--new-key", "raw"), 2, "raw: the keys are no JSON"),
+        (("--key", "old", "--new-key", "raw"), 2, "raw: the keys are not JSON"),
         (("--key", "new", "--new-key", "old"), 3, "m.safetensors: the signature is not that"),
         (("--key", "old", "--new-key", "absent"), 4, "absent: No such file"),
         (

@@ -141,7 +141,7 @@ def test_the_signature_is_checked_before_the_wrapping_key_is_asked_for(tmp_path:
 
 def test_a_plain_file_is_refused_with_a_key(tmp_path: Path) -> None:
     weights.save_file(tensors(), tmp_path / "x")
-    with pytest.raises(FormatError, match="no cryptotensors file"):
+    with pytest.raises(FormatError, match="not a cryptotensors file"):
         load(tmp_path / "x")
 
 

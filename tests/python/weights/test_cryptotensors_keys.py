@@ -90,10 +90,10 @@ def test_functions_are_given_the_key_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("{", "are no JSON"),
-        ("[" * 100_000, "are no JSON"),
-        ("1", "no JSON Web Key Set"),
-        ('{"keys": [1]}', "no JSON Web Key Set"),
+        ("{", "are not JSON"),
+        ("[" * 100_000, "are not JSON"),
+        ("1", "not a JSON Web Key Set"),
+        ('{"keys": [1]}', "not a JSON Web Key Set"),
         ('{"keys": []}', '0 of type "oct"'),
         (json.dumps(jwks()["enc_key"]), '0 of type "okp"'),
         (json.dumps([{**jwks()["enc_key"], "k": "?secret?"}, jwks()["sign_key"]]), "field k"),

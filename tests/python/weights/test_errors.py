@@ -97,7 +97,7 @@ def test_no_key_for_an_encrypted_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     weights.save_file({"a": np.ones(3)}, path, KEY)
     found = message(FormatError, path, None)
-    assert found.startswith("x: no safetensors file")
+    assert found.startswith("x: not a safetensors file")
     assert found.endswith("No key was given: a file that is encrypted needs one")
 
 

@@ -49,13 +49,13 @@ def test_spaces_and_the_order_of_fields_are_free() -> None:
 
 
 REFUSED: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "no safetensors file: 0 bytes"),
-    "a cut length": (b"\1\0\0", "no safetensors file: 3 bytes"),
+    "nothing": (b"", "not a safetensors file: 0 bytes"),
+    "a cut length": (b"\1\0\0", "not a safetensors file: 3 bytes"),
     "a header beyond the file": (image({"x": A})[:20], "it claims a header of"),
     "a huge length": (b"\xff" * 8 + b"{}", "it claims a header of 18446744073709551615 bytes"),
-    "no brace": (image("  {}"), 'begins with no "{"'),
-    "a list": (image("[]"), 'begins with no "{"'),
-    "an empty header": (image(""), 'begins with no "{"'),
+    "no brace": (image("  {}"), 'does not begin with "{"'),
+    "a list": (image("[]"), 'does not begin with "{"'),
+    "an empty header": (image(""), 'does not begin with "{"'),
     "no end": (image('{"x":'), "found the end"),
     "text after the end": (image("{} x"), "follows the header"),
     "a byte that is not UTF-8": (image(b'{"\xff":1}'), "byte 2 is not UTF-8"),
@@ -87,13 +87,13 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a shape that is a text": (image({"x": A | {"shape": "23"}}), "each once"),
     "a fraction": (image({"x": A | {"shape": [2.0, 3]}}), "each once"),
     "a negative length": (image({"x": A | {"shape": [-2, -3]}}), "each once"),
-    "a leading zero": (image(json.dumps({"x": A}).replace("[2,", "[02,")), "no whole number"),
-    "a length left out": (image(json.dumps({"x": A}).replace("[2,", "[,")), "no whole number"),
+    "a leading zero": (image(json.dumps({"x": A}).replace("[2,", "[02,")), "not a whole number"),
+    "a length left out": (image(json.dumps({"x": A}).replace("[2,", "[,")), "not a whole number"),
     "a huge tensor without elements": (
         image({"x": A | {"shape": [1 << 32, 1 << 32, 0], "data_offsets": [0, 0]}}),
         "bytes are more than a file can have",
     ),
-    "a huge number": (image({"x": A | {"shape": [1 << 63]}}), "no whole number below 2^63"),
+    "a huge number": (image({"x": A | {"shape": [1 << 63]}}), "not a whole number below 2^63"),
     "a huge product": (image({"x": A | {"shape": [1 << 40] * 3}}), "more than a file can have"),
     "a huge product of nothing": (
         image({"x": A | {"shape": [1 << 40] * 3, "data_offsets": [0, 0]}}, 0),
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a size that does not fit": (image({"x": A | {"data_offsets": [0, 25]}}), "shape make 24"),
     "half a byte": (
         image({"x": {"dtype": "F4", "shape": [3], "data_offsets": [0, 1]}}, 1),
-        "no whole number of bytes",
+        "not a whole number of bytes",
     ),
     "tensors that overlap": (image({"x": A, "y": B | {"data_offsets": [23, 24]}}), "overlaps"),
     "the same place": (image({"x": A, "y": A}, 24), "overlaps"),
@@ -324,7 +324,7 @@ def test_what_is_built_is_read_again() -> None:
     [
         ([("__metadata__", "U8", (1,))], None, "cannot be called"),
         ([("x", "U8", (1,)), ("x", "U8", (1,))], None, "given twice"),
-        ([("x", "F4", (1,))], None, "no whole number of bytes"),
+        ([("x", "F4", (1,))], None, "not a whole number of bytes"),
         ([("\ud800", "U8", (1,))], None, "surrogate"),
         ([], {"a": "x" * 100_000_001}, "at most 100000000"),
     ],

@@ -226,7 +226,7 @@ def test_with_a_key_a_plain_file_is_refused(tmp_path: Path) -> None:
 
 def test_without_a_key_an_encrypted_file_is_no_model(tmp_path: Path) -> None:
     weights.save_file(tensors(), tmp_path / "x", KEY)
-    with pytest.raises(FormatError, match="no safetensors file"):
+    with pytest.raises(FormatError, match="not a safetensors file"):
         weights.load_file(tmp_path / "x", framework="np")
     with pytest.raises(ValueError, match="a context was given and no key"):
         weights.load_file(tmp_path / "x", framework="np", context=b"c")
