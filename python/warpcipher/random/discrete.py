@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from .._types import Buffer
 
-CHUNK = 1 << 15
+RUN = 1 << 15
 """Elements that are drawn side by side."""
 
 FEW = 64
-"""Elements up to which words are drawn one by one, and not for the whole chunk."""
+"""Elements up to which words are drawn one by one, and not for the whole run."""
 
 MOST_SIGMA = 1 << 40
 LEAST_SCALE = Fraction(1, 512)
@@ -136,7 +136,7 @@ Sampler = Laplace | Gaussian
 
 
 class Words:
-    """Random words of the elements of a chunk. read: draws words of a number for places."""
+    """Random words of the elements of a run. read: draws words of a number for places."""
 
     def __init__(self, read: Callable[[int, Any], Any]) -> None:
         self.read = read
@@ -170,7 +170,7 @@ def _reader(algorithm: str, key: bytearray, begin: int, count: int) -> Callable[
 
 
 class Draw:
-    """A distribution for the elements of one chunk."""
+    """A distribution for the elements of one run."""
 
     def __init__(self, sampler: Sampler, words: Words, count: int) -> None:
         self._numpy: Any = importlib.import_module("numpy")
@@ -331,11 +331,11 @@ def multiply(a: Any, b: int) -> tuple[Any, Any]:
 def draw(
     sampler: Sampler, count: int, algorithm: str, key: Buffer, stream: int, position: int
 ) -> Iterator[Any]:
-    """The values of `count` elements at a position, chunk after chunk, as arrays of int64."""
+    """The values of `count` elements at a position, run after run, as arrays of int64."""
     own = child_key(algorithm, key, stream, DISCRETE)
     try:
-        for begin in range(0, count, CHUNK):
-            size = min(CHUNK, count - begin)
+        for begin in range(0, count, RUN):
+            size = min(RUN, count - begin)
             read = _reader(algorithm, own, position + 8 * begin, size)
             yield Draw(sampler, Words(read), size).values()
     finally:

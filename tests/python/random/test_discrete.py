@@ -133,7 +133,7 @@ def test_variance_is_sigma_squared() -> None:
 
 def test_it_is_made_chunk_by_chunk_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Generator(KEY).discrete_gaussian(3000, 3)
-    monkeypatch.setattr(discrete, "CHUNK", 128)
+    monkeypatch.setattr(discrete, "RUN", 128)
     assert (Generator(KEY).discrete_gaussian(3000, 3) == whole).all()
     monkeypatch.setattr(discrete, "FEW", 0)
     assert (Generator(KEY).discrete_gaussian(3000, 3) == whole).all()
