@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "bind.hpp"
+#include "engine/cpu/rule.hpp"
 #include "engine/cuda/execution/explain.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
@@ -130,19 +131,21 @@ std::vector<Decision> decisions(const BatchShape& shape, int device, const std::
   return cuda::explain({facts, cuda::overrides(), {}}, shape);
 }
 
+nb::tuple to_tuple(const Decision& decision) {
+  nb::list candidates;
+  for (const Candidate& candidate : decision.candidates) {
+    candidates.append(nb::make_tuple(candidate.name, candidate.description, candidate.is_chosen, candidate.reason));
+  }
+  return nb::make_tuple(decision.subject, nb::tuple(candidates));
+}
+
 nb::list explain(std::string_view algorithm, bool decrypt, std::uint64_t messages, std::uint64_t size,
                  std::uint64_t keys, int device, const std::optional<MadeUpDevice>& made_up) {
   const BatchShape shape{find_algorithm(algorithm), decrypt ? Direction::decrypt : Direction::encrypt, messages, size,
                          keys};
   if (!made_up) current_tuning();  // puts the policies that were measured to use
   nb::list list;
-  for (const Decision& decision : decisions(shape, device, made_up)) {
-    nb::list candidates;
-    for (const Candidate& candidate : decision.candidates) {
-      candidates.append(nb::make_tuple(candidate.name, candidate.description, candidate.is_chosen, candidate.reason));
-    }
-    list.append(nb::make_tuple(decision.subject, nb::tuple(candidates)));
-  }
+  for (const Decision& decision : decisions(shape, device, made_up)) list.append(to_tuple(decision));
   return list;
 }
 
@@ -158,6 +161,16 @@ void bind_tuning(nb::module_& m) {
         nb::sig("def explain(algorithm: str, decrypt: bool, messages: int, size: int, keys: int, device: int, made_up: "
                 "tuple[int, int, int, int] | None = None) -> list[tuple[str, tuple[tuple[str, str, bool, str], ...]]]"),
         "The kernels for a batch, and why. made_up: compute capability, multiprocessors, shared memory of a block.");
+  m.def(
+      "explain_cpu",
+      [](std::string_view algorithm, bool decrypt, std::size_t size) {
+        return to_tuple(
+            explain_cpu(find_algorithm(algorithm), decrypt ? Direction::decrypt : Direction::encrypt, size));
+      },
+      nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("size"),
+      nb::sig("def explain_cpu(algorithm: str, decrypt: bool, size: int) -> tuple[str, tuple[tuple[str, str, bool, "
+              "str], ...]]"),
+      "The code of the CPU for a text, and why.");
   m.def(
       "save_tuning", [] { return save_tuning(*current_tuning()); },
       "Keeps what holds in the cache file of this machine; returns its path.");

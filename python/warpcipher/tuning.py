@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels a GPU runs, by which rates `engine="auto"` decides, and the measurement of both.
+"""Which kernels a GPU runs and which code the CPU, and by which rates `engine="auto"` decides.
 
 Choices never change a result. The cache in `$XDG_CACHE_HOME/warpcipher` (`~/.cache/warpcipher`)
 keeps what was measured, for this library, processor, GPUs and driver. Without a measurement,
@@ -120,11 +120,12 @@ def explain(
     size: int = 1 << 20,
     keys: int = 1,
     device: int = 0,
+    engine: str = "cuda",
 ) -> tuple[Decision, ...]:
     """The kernels that a GPU runs for a batch, and why the other candidates are refused.
 
     The batch is in device memory, as columns, at addresses that are multiples of 16, and without
-    additional data. Nothing is run.
+    additional data. Nothing is run. Of engine "cpu": its own code or libcrypto, by a fixed rule.
 
     algorithm: a name of `warpcipher.algorithms()`.
     direction: "encrypt" or "decrypt".
@@ -132,12 +133,20 @@ def explain(
     size:      of each message, in bytes.
     keys:      that the messages are dealt to, 1 to `messages`.
     device:    the GPU's number.
+    engine:    "cuda" or "cpu".
 
-    ValueError: an unknown algorithm or direction, numbers that no batch has, or a variable of the
-    environment that forces a kernel has a value that is none of those expected. TypeError: a
+    ValueError: an unknown algorithm, direction or engine, numbers that no batch has, or a variable
+    of the environment that forces a kernel has a value that is none of those expected. TypeError: a
     number is no int. EngineError: engine `cuda` cannot run here, or the GPU cannot run what the
     environment forces.
     """
+    if engine not in ("cuda", "cpu"):
+        raise ValueError(f"engine is {engine!r}: expected 'cuda' or 'cpu'")
+    if engine == "cpu":
+        subject, candidates = _native.explain_cpu(
+            algorithm, is_decrypt(direction), _counted("size", size)
+        )
+        return (_decision(subject, candidates),)
     found = _native.explain(
         algorithm,
         is_decrypt(direction),

@@ -4,20 +4,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/processor.hpp"
 #include "core/thread_pool.hpp"
-#include "engine/cpu/aes_lanes.hpp"
-#include "engine/cpu/chacha_lanes.hpp"
+#include "engine/cpu/lanes.hpp"
 
 namespace warpcipher::random {
 namespace {
 
 constexpr std::uint64_t grain_len = std::uint64_t{1} << 18;  // stream bytes that a thread takes at a time
 
-FillPart fill_part() {
+const HostCode& best_code() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &fill_part_fma;
+  if (has_instruction_set(host_avx2.name)) return host_avx2;
 #endif
-  return &fill_part_baseline;
+  return host_baseline;
 }
 
 // Blocks n to n + count - 1 of ChaCha20, in parts where the counter carries.
@@ -111,16 +111,17 @@ void Lines::make(std::uint64_t line, std::size_t count, std::uint8_t* out) const
   store_be64(counter, aes_->number);
   store_be64(counter + 8, n);
   std::memset(out, 0, line_len * count);
-  lanes_->code.ctr(*lanes_->key, counter, out, out, line_len * count);
+  lanes_->code.ctr(*lanes_->key, counter, out, out, line_len * count, false);
 }
 
 void fill_by_threads(const HostFill& fill) {
   if (fill.count == 0) return;
   const Lines lines(fill.key, fill.attempt);
-  const FillPart part = fill_part();
+  const HostCode& code = best_code();
   const std::size_t width = fill.distribution.width();
-  ThreadPool::instance().parallel_for(fill.count, grain_len / width,
-                                      [&](std::size_t begin, std::size_t end) { part(fill, lines, begin, end); });
+  ThreadPool::instance().parallel_for(fill.count, grain_len / width, [&](std::size_t begin, std::size_t end) {
+    code.fill_part(fill, lines, begin, end);
+  });
 }
 
 void fill_by_definition(const HostFill& fill) {

@@ -50,13 +50,16 @@ class Lines {
   AesLanes* lanes_ = nullptr;
 };
 
-// A part of a fill, on this thread: elements [begin, end).
-using FillPart = void (*)(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
+// A part of a fill, on this thread: elements [begin, end). The same source (host_code.hpp) compiled for each of some
+// instruction sets, by src/instruction_sets/.
+struct HostCode {
+  const char* name;
+  void (*fill_part)(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
+};
 
-// The same source compiled for what every processor has, and for AVX2 and FMA.
-void fill_part_baseline(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
+extern const HostCode host_baseline;
 #if defined(__x86_64__)
-void fill_part_fma(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
+extern const HostCode host_avx2;
 #endif
 
 }  // namespace warpcipher::random

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of an array from lines of key stream, a chunk at a time in a cache. host_baseline.cpp and host_fma.cpp compile
-// it, each for its instructions: everything is in an unnamed namespace, or inlined.
+// A part of an array from lines of key stream, a chunk at a time in a cache. Everything is in an unnamed namespace, or
+// inlined, for the reason that cipher/simd/128.hpp gives.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +36,15 @@ template <class F>
   }
 }
 
+// The rare rest of a group whose word was rejected. It takes functions of other headers in: their copies of this file
+// must not be the ones that the linker keeps.
+template <class F, class Stream>
+[[gnu::noinline, gnu::flatten]] void finish_group(const F& function, const Stream& stream, std::uint64_t first,
+                                                  typename F::Word word, typename F::Value (&made)[F::group]) {
+  const typename F::Word of_group[1] = {word};
+  function.finish(of_group, made, FurtherWords<Stream>(stream, first * sizeof(word)));
+}
+
 // Elements [begin, end) of the stream, counted from its beginning, of which `words` has [origin, ...), origin even.
 template <class F, class Stream>
 void transform(const F& function, const Stream& stream, const typename F::Word* words, std::uint64_t origin,
@@ -46,10 +55,7 @@ void transform(const F& function, const Stream& stream, const typename F::Word* 
   auto* const values = reinterpret_cast<Unaligned<Value>*>(out);
   const auto run_one = [&](std::uint64_t first, Value(&made)[group]) {
     if (run_group(function, words + (first - origin), made)) {
-      if constexpr (has_rejections<F>) {
-        const Word of_group[1] = {words[first - origin]};
-        function.finish(of_group, made, FurtherWords<Stream>(stream, first * sizeof(Word)));
-      }
+      if constexpr (has_rejections<F>) finish_group(function, stream, first, words[first - origin], made);
     }
   };
   std::uint64_t at = begin;
@@ -130,6 +136,10 @@ struct PartFunction {
     secure_wipe(words, sizeof words);
   }
 };
+
+void fill_part(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end) {
+  visit(fill.distribution, PartFunction{fill, lines, begin, end});
+}
 
 }  // namespace
 }  // namespace warpcipher::random

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cpu_engine_support.hpp"
-#include "engine/cpu/gcm_lanes.hpp"
+#include "engine/cpu/lanes.hpp"
 
 #if defined(__x86_64__)
 namespace warpcipher::cpu {
-extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_pclmul.cpp
+extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_aesni.cpp
 }
 #endif
 

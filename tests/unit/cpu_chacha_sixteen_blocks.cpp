@@ -3,7 +3,7 @@
 // its order of words are tested on processors without AVX-512. What the instructions do is written from Intel's
 // Software Developer's Manual, volume 2.
 
-#include "engine/cpu/chacha_sixteen_blocks.hpp"
+#include "engine/cpu/chacha_code.hpp"
 
 namespace warpcipher::cpu {
 namespace {
@@ -12,6 +12,8 @@ struct DefinedWords {
   struct Vector {
     std::uint32_t word[16];
   };
+  static constexpr std::size_t words = 16;
+  static constexpr const char* name = "sixteen_defined";
 
   template <class Work>
   static Vector each(const Work& work) {
@@ -32,7 +34,7 @@ struct DefinedWords {
     return v;
   }
   static void store(std::uint8_t* p, const Vector& v) { std::memcpy(p, &v, sizeof v); }
-  static Vector add(const Vector& a, const Vector& b) {
+  static Vector add_words(const Vector& a, const Vector& b) {
     return each([&](int i) { return a.word[i] + b.word[i]; });
   }
   static Vector exclusive_or(const Vector& a, const Vector& b) {
@@ -40,7 +42,7 @@ struct DefinedWords {
   }
 
   template <int Bits>
-  static Vector rotate(const Vector& v) {
+  static Vector rotate_words(const Vector& v) {
     return each([&](int i) { return v.word[i] << Bits | v.word[i] >> (32 - Bits); });
   }
 
@@ -62,7 +64,7 @@ struct DefinedWords {
 
   // VSHUFI32X4: two quarters of a and two of b, each chosen by two bits.
   template <int Chosen>
-  static Vector take_quarters(const Vector& a, const Vector& b) {
+  static Vector take_blocks(const Vector& a, const Vector& b) {
     return each([&](int i) { return (i < 8 ? a : b).word[(Chosen >> i / 4 * 2 & 3) * 4 + i % 4]; });
   }
 };
@@ -70,6 +72,6 @@ struct DefinedWords {
 }  // namespace
 
 extern const ChaChaLanes chacha_lanes_defined;
-constinit const ChaChaLanes chacha_lanes_defined = make_chacha_lanes<SixteenBlocks<DefinedWords>>("sixteen_defined");
+constinit const ChaChaLanes chacha_lanes_defined = chacha_lanes<DefinedWords>;
 
 }  // namespace warpcipher::cpu

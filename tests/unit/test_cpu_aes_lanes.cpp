@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "cpu_engine_support.hpp"
-#include "engine/cpu/aes_lanes.hpp"
-#include "engine/cpu/aes_modes.hpp"
+#include "engine/cpu/lanes.hpp"
+#include "engine/cpu/modes.hpp"
+#include "engine/cpu/rule.hpp"
 
 namespace warpcipher {
 
 #if defined(__x86_64__)
 namespace cpu {
-extern const AesLanes aes_lanes_four_blocks;  // cpu_four_blocks_pclmul.cpp
+extern const AesLanes aes_lanes_four_blocks;  // cpu_four_blocks_aesni.cpp
 }
 #endif
 
@@ -163,14 +164,32 @@ TEST_P(CpuAesLanes, GoOnInTheMiddle) {
 INSTANTIATE_TEST_SUITE_P(Each, CpuAesLanes, testing::ValuesIn(forms()),
                          [](const auto& form) { return form.param.name; });
 
-TEST(CpuAesModes, TakeOwnCodeForShortPieces) {
+// The instruction set decides, and for long texts of XTS and ChaCha20 the length.
+TEST(CpuRule, TakeOwnCodeByInstructionSetAndLength) {
+  const auto own = [](const char* name, Direction direction, std::size_t len) {
+    return code_rule(find_algorithm(name), direction, len).own;
+  };
+  const auto list = cpu::aes_lanes_list();
+  const bool alone = !Libcrypto::is_here();
   for (const Kind& kind : kinds) {
-    const Mode mode = find_algorithm(std::string("aes-128-") + kind.mode).mode.id;
-    const auto list = cpu::aes_lanes_list();
-    EXPECT_EQ(own_aes(mode, kind.direction, 64), list.empty() ? nullptr : list.front()) << kind.mode;
+    const std::string name = std::string("aes-128-") + kind.mode;
+    EXPECT_EQ(own(name.c_str(), kind.direction, 64), alone || !list.empty()) << name;
+    const bool long_too = list.size() > 1 || (list.size() == 1 && name != "aes-128-xts");
+    EXPECT_EQ(own(name.c_str(), kind.direction, 1 << 20), alone || long_too) << name;
   }
-  EXPECT_EQ(own_aes(Mode::cbc, Direction::encrypt, 64), nullptr);
-  EXPECT_EQ(own_aes(Mode::ofb, Direction::decrypt, 64), nullptr);
+  EXPECT_EQ(own("aes-128-cfb8", Direction::encrypt, 64), alone);
+  EXPECT_TRUE(own("chacha20-poly1305", Direction::encrypt, 64));
+  EXPECT_EQ(own("chacha20", Direction::encrypt, 1 << 20), alone || cpu::chacha_lanes_list().size() > 1);
+  EXPECT_TRUE(own("des-ede3-cbc", Direction::encrypt, 64));
+}
+
+TEST(CpuRule, SaysWhatItTakes) {
+  for (const Algorithm& algorithm : algorithms()) {
+    const Decision decision = explain_cpu(algorithm, Direction::encrypt, 1 << 20);
+    EXPECT_EQ(decision.candidates.at(0).is_chosen, code_rule(algorithm, Direction::encrypt, 1 << 20).own);
+    EXPECT_NE(decision.candidates.at(0).is_chosen, decision.candidates.at(1).is_chosen);
+    EXPECT_FALSE(decision.candidates.at(0).reason.empty()) << algorithm.name;
+  }
 }
 
 // Long texts that are not in place go past the cache, and become what they become in place.

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "cpu_aead_support.hpp"
-#include "engine/cpu/gcm_siv.hpp"
+#include "engine/cpu/modes.hpp"
 
 namespace warpcipher {
 namespace {

@@ -11,10 +11,8 @@
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
 #include "cpu_aead_support.hpp"
-#include "engine/cpu/aes_modes.hpp"
-#include "engine/cpu/aes_serial.hpp"
 #include "engine/cpu/chacha.hpp"
-#include "engine/cpu/gcm_siv.hpp"
+#include "engine/cpu/modes.hpp"
 
 namespace warpcipher {
 namespace cpu {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu_engine_support.hpp"
-#include "engine/cpu/aes_serial.hpp"
+#include "engine/cpu/modes.hpp"
 
 namespace warpcipher {
 namespace {

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "engine/cpu/aes_gcm.hpp"
-#include "engine/cpu/aes_lanes.hpp"
-#include "engine/cpu/aes_modes.hpp"
+#include "engine/cpu/lanes.hpp"
+#include "engine/cpu/modes.hpp"
 #include "frame.hpp"
 
 namespace warpcipher {

@@ -66,6 +66,12 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
 @click.option("--keys", metavar="N", type=int, default=1, help="Keys of all.  [default: 1]")
 @click.option("--decrypt", is_flag=True, help="Decryption, not encryption.")
 @click.option("--device", metavar="N", type=int, default=0, help="Number of the GPU.  [default: 0]")
+@click.option(
+    "--engine",
+    type=click.Choice(["cuda", "cpu"]),
+    default="cuda",
+    help="A GPU's kernels, or the CPU's code.  [default: cuda]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     algorithm: str,
@@ -74,11 +80,13 @@ def explain(
     keys: int,
     decrypt: bool,
     device: int,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Say which kernels a GPU runs for a batch in its memory, and why not the others.
 
-    Nothing is run.
+    With `--engine cpu` the code that the CPU takes: this library's own, or libcrypto's. Nothing is
+    run.
     """
     from warpcipher import tuning
     from warpcipher.arguments import parse_size
@@ -91,13 +99,14 @@ def explain(
         "keys": keys,
         "device": device,
     }
-    decisions = tuning.explain(**shape)
+    decisions = tuning.explain(**shape, engine=engine)
     if as_json:
         entries = [dataclasses.asdict(decision) for decision in decisions]
         click.echo(json.dumps({**shape, "decisions": entries}, indent=2))
         return
+    place = f"GPU {device}" if engine == "cuda" else "CPU"
     click.echo(
-        f"{algorithm}, {shape['direction']}, GPU {device}: {counted(messages, 'message')} of "
+        f"{algorithm}, {shape['direction']}, {place}: {counted(messages, 'message')} of "
         f"{counted(shape['size'], 'byte')}, {counted(keys, 'key')}"
     )
     for decision in decisions:

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_gcm.hpp"
 
-#include <span>
-#include <vector>
-
 #include "core/bytes.hpp"
-#include "core/fork.hpp"
-#include "engine/cpu/faster.hpp"
+#include "engine/cpu/rule.hpp"
 #include "message/tag.hpp"
 #include "mode/gcm_counter.hpp"
 
@@ -37,32 +33,6 @@ gf128::Element first_counter(AesKey& key, const Message& m) {
     return gcm_first_counter(m.iv, m.iv_len, [&] { return key.gcm().hash_key; });
   }
   return hash(key, m.iv_len, length_block(0, m.iv_len), [&](Context& context) { context.update_aad(m.iv, m.iv_len); });
-}
-
-bool is_own_faster() {
-  static constinit FirstUse<bool> faster;
-  return faster.get([] {
-    const std::vector<std::uint8_t> zeros(timed_len);
-    // Text, and the tag after it.
-    std::vector<std::uint8_t> by_own(timed_len + 16), by_libcrypto(timed_len + 16);
-    const Key key(find_algorithm("aes-128-gcm"), std::span(zeros).first(16));
-    Message m;
-    m.key = &key;
-    m.in = m.iv = zeros.data();
-    m.in_len = m.out_len = zeros.size();
-    m.iv_len = 12;
-    m.tag_len = 16;
-    Message other = m;
-    m.out = by_own.data();
-    m.tag = m.out + timed_len;
-    other.out = by_libcrypto.data();
-    other.tag = other.out + timed_len;
-    AesKey& state = AesKey::of(key);
-    const OwnGcm own(state);
-    const ContextPool::Lease context = state.mode(m.direction).borrow();
-    return is_faster(
-        "aes-128-gcm", [&] { own.run(m); }, by_own, [&] { run_gcm_message(state, *context, other); }, by_libcrypto);
-  });
 }
 
 }  // namespace
@@ -105,30 +75,29 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
   return Status::invalid_tag;
 }
 
-const cpu::GcmLanes* own_gcm(std::size_t len) {
-  const std::span<const cpu::GcmLanes* const> list = cpu::gcm_lanes_list();
-  if (list.empty() || (len > most_short_gcm && Libcrypto::is_here() && !is_own_faster())) return nullptr;
-  return list.front();
+bool is_own_gcm(const Message& m) {
+  return (m.iv_len == 12 || !Libcrypto::is_here()) && code_rule(m.algorithm(), m.direction, m.in_len).own;
 }
-
-bool is_own_gcm(const Message& m) { return (m.iv_len == 12 || !Libcrypto::is_here()) && own_gcm(m.in_len) != nullptr; }
 
 OwnGcm::OwnGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), state_(key), key_(key.gcm_lanes(code_)) {}
 
 Status OwnGcm::run(const Message& m) const {
   std::uint8_t counter0[16];
   gf128::store(counter0, first_counter(state_, m));
-  const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len, m.iv_len == 12};
+  const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len, m.iv_len == 12, is_past_cache(m)};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
-  const cpu::GcmLanes& code = is_past_cache(m) ? *code_.past_cache : code_;
-  (encrypting ? code.encrypt : code.decrypt)(key_, text, tag);
+  (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
   const bool good = settle_tag(m, tag);
   secure_wipe(tag, sizeof tag);
   if (good) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;
 }
+
+SplitGcm::SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles)
+    : SplitGcm(key, m, tiles,
+               code_rule(m.algorithm(), m.direction, m.in_len).own ? cpu::gcm_lanes_list().front() : nullptr) {}
 
 SplitGcm::SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles, const cpu::GcmLanes* code)
     : key_(key),
@@ -163,10 +132,9 @@ void SplitGcm::transform(gf128::Element counter0, const Piece& piece, std::size_
   std::uint8_t start[16];
   if (code_ != nullptr) {
     gf128::store(start, counter0);
-    const bool is_public = message_.iv_len == 12;
-    const cpu::GcmText text{start, message_.aad, aad_len, piece.in, piece.out, piece.len, is_public};
-    const cpu::GcmLanes& code = is_past_cache(message_) ? *code_->past_cache : *code_;
-    (message_.direction == Direction::encrypt ? code.encrypt : code.decrypt)(key_.gcm_lanes(*code_), text, tag);
+    const cpu::GcmText text{
+        start, message_.aad, aad_len, piece.in, piece.out, piece.len, message_.iv_len == 12, is_past_cache(message_)};
+    (message_.direction == Direction::encrypt ? code_->encrypt : code_->decrypt)(key_.gcm_lanes(*code_), text, tag);
     return;
   }
   gf128::store(start, solve_iv(constants_, counter0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM on the CPU, by this library's own code or in one pass of libcrypto, whichever is faster; long messages are
-// cut into tiles that any core may take.
+// AES-GCM on the CPU, by this library's own code or in one pass of libcrypto; long messages are cut into tiles that any
+// core may take.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,7 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 // does not tell it (gives_decryption_tags()).
 void hash_gcm_ciphertext(AesKey& key, const Message& m);
 
-// The library's own code, if it is to take texts of that length, or nullptr: short ones, and others where there is no
-// libcrypto or where it turns out to be faster than that, whose calls take 0.3 us. One core, AES-128, GB/s, own code
-// and libcrypto 3.0: an EPYC with AVX-512, 1 KiB 8.9 and 2.5, 16 KiB 10.9 and 4.7, 1 MiB 10.8 and 4.9; a Xeon with it,
-// 1 KiB 6.1 and 2.5, 4 KiB 7.7 and 6.2, 16 KiB 8.0 and 10.4, 64 KiB 8.1 and 11.7.
-inline constexpr std::size_t most_short_gcm = 8192;
-const cpu::GcmLanes* own_gcm(std::size_t len);
-
-// Whether it takes this message, whole.
+// Whether own code takes this message, whole: by rule.hpp, and libcrypto hashes a long IV faster.
 bool is_own_gcm(const Message& m);
 
 // What it does with such messages under one key: the same, without a context. `key` must outlive this.
@@ -49,7 +42,7 @@ class OwnGcm {
 // finish joins them and settles the tag.
 //
 // A tile is a GCM message of its own, whose counter goes on where the tile before ends. For libcrypto its IV is solved
-// so (gcm_constants.hpp): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
+// so (solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
 // counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is its tag
 // without mask and length block.
 //
@@ -57,7 +50,7 @@ class OwnGcm {
 class SplitGcm {
  public:
   // `m` must outlive this; it has at least one block, and `tiles` tiles of cpu_tile_units units.
-  SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles) : SplitGcm(key, m, tiles, own_gcm(m.in_len)) {}
+  SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles);
   SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles, const cpu::GcmLanes* code);  // nullptr: by libcrypto
 
   // Each tile once; `tile` counts from 0 and `piece` is its text. Says whether this was the last one to finish: then

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_key.hpp"
 
-#include "engine/cpu/aes_serial_lanes.hpp"
+#include "engine/cpu/piece.hpp"
 
 namespace warpcipher {
 namespace {
@@ -15,7 +15,31 @@ LibcryptoCipher cipher_of_pool(const Key& key, Mode mode) {
   return Libcrypto::is_here() ? fetch_cipher(key.algorithm().cipher.id, mode) : LibcryptoCipher{nullptr, false};
 }
 
+// a^(2^128 - 2) = 1 / a (Fermat): the product of the squares a^2, a^4, ... a^(2^127).
+gf128::Element invert(gf128::Element a) {
+  gf128::Element result = gf128::gcm_one;
+  for (int i = 1; i < 128; ++i) {
+    a = gf128::gcm_square(a);
+    result = gf128::gcm_multiply(result, a);
+  }
+  return result;
+}
+
 }  // namespace
+
+gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes) {
+  return {8 * first_bytes, 8 * second_bytes};
+}
+
+gf128::Element solve_iv(const GcmConstants& constants, gf128::Element counter0) {
+  const gf128::Element hashed = gf128::gcm_multiply(counter0, constants.inverse);
+  return gf128::gcm_multiply(gf128::add(hashed, length_block(0, 16)), constants.inverse);
+}
+
+gf128::Element advance_counter(gf128::Element counter, std::uint64_t n) {
+  const std::uint64_t high_part = counter.low & 0xffffffff00000000u;
+  return {counter.high, high_part | ((counter.low + n) & 0xffffffffu)};
+}
 
 bool has_own_aes() {
   return !cpu::aes_lanes_list().empty() && !cpu::gcm_lanes_list().empty() && cpu::serial_code() != nullptr;
@@ -30,8 +54,12 @@ AesKey::AesKey(const Key& key)
       key_(key) {}
 
 const GcmConstants& AesKey::gcm() {
-  gcm_once_.call(
-      [this] { *gcm_ = make_gcm_constants([this](gf128::Element block) { return encrypt_element(block); }); });
+  gcm_once_.call([this] {
+    gcm_->hash_key = encrypt_element({0, 0});
+    gcm_->inverse = invert(gcm_->hash_key);
+    gcm_->tile_power = gf128::gcm_power(gcm_->hash_key, cpu_tile_units);
+    gcm_->hash_only_mask = encrypt_element({0, 1});
+  });
   return *gcm_;
 }
 
@@ -42,7 +70,7 @@ gf128::Element AesKey::encrypt_element(gf128::Element block) {
     encrypt_blocks_.borrow()->update(bytes, bytes, 16);
   } else {
     const cpu::AesLanes& code = *cpu::aes_lanes_list().front();
-    code.ecb_encrypt(aes_lanes(code), nullptr, bytes, bytes, 16);
+    code.ecb_encrypt(aes_lanes(code), nullptr, bytes, bytes, 16, false);
   }
   const gf128::Element result = gf128::load(bytes);
   secure_wipe(bytes, sizeof bytes);

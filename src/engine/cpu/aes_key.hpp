@@ -3,17 +3,35 @@
 // the powers of its hash key. Without libcrypto own code takes every mode, on a processor that can run it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
+#include "cipher/gf128.hpp"
 #include "core/fork.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/context.hpp"
-#include "engine/cpu/gcm_constants.hpp"
-#include "engine/cpu/gcm_lanes.hpp"
+#include "engine/cpu/lanes.hpp"
 #include "message/key.hpp"
 
 namespace warpcipher {
+
+// What splits long GCM messages and hashes long IVs.
+struct GcmConstants {
+  gf128::Element hash_key;        // H = E(0): SP 800-38D, section 7.1, step 1
+  gf128::Element inverse;         // 1 / H
+  gf128::Element tile_power;      // H to the power cpu_tile_units
+  gf128::Element hash_only_mask;  // E(J0) for the IV of 12 zero bytes, under which GMAC serves as plain GHASH
+};
+
+// The block [first] || [second], lengths in bits, that ends each input of GHASH; given in bytes.
+gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes);
+
+// The 16-byte IV from which section 7.1, step 2 makes the counter block J0:  J0 = (IV H + [0] || [128]) H. With H = 0,
+// which one key in 2^128 has, only J0 = 0 has one.
+gf128::Element solve_iv(const GcmConstants& constants, gf128::Element counter0);
+
+// inc32 (section 6.2), n times.
+gf128::Element advance_counter(gf128::Element counter, std::uint64_t n);
 
 // Whether own code has all of AES on this processor: x86-64 with AES instructions, AVX and carry-less products.
 bool has_own_aes();

@@ -1,59 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cpu/aes_modes.hpp"
-
 #include <array>
 #include <cstring>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
-#include "core/fork.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/faster.hpp"
+#include "engine/cpu/modes.hpp"
+#include "engine/cpu/rule.hpp"
 #include "engine/cpu/staged_modes.hpp"
 
 namespace warpcipher {
 namespace {
 
 using Block = std::array<std::uint8_t, 16>;
-
-constexpr std::size_t most_short = 8192;
-
-// CFB8 encryption, a call a byte, only where nothing else has it.
-bool has_own(Mode mode, Direction direction) {
-  if (mode == Mode::cfb8 && direction == Direction::encrypt) return !Libcrypto::is_here();
-  const bool chains = mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8;
-  return mode == Mode::ecb || mode == Mode::ctr || mode == Mode::xts || (chains && direction == Direction::decrypt);
-}
-
-// For a long text.
-bool is_own_faster(Mode mode, Direction direction) {
-  static constinit std::array<std::array<FirstUse<bool>, 2>, 8> faster{};
-  static_assert(static_cast<int>(Mode::xts) == 7, "a place for each mode");
-  return faster.at(static_cast<std::size_t>(mode)).at(static_cast<std::size_t>(direction)).get([&] {
-    std::vector<std::uint8_t> text(timed_len), by_own(timed_len), by_libcrypto(timed_len);
-    text[0] = 1;  // the halves of an XTS key differ
-    const std::array<std::string_view, 8> names{"ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "gcm", "xts"};
-    const Algorithm& algorithm = find_algorithm("aes-128-" + std::string(names.at(static_cast<std::size_t>(mode))));
-    const Key key(algorithm, std::span(text).first(algorithm.key_len()));
-    Message m;
-    m.key = &key;
-    m.direction = direction;
-    m.in = m.iv = text.data();
-    m.in_len = m.out_len = text.size();
-    m.iv_len = algorithm.mode.iv == IvRule::none ? 0 : 16;
-    Message other = m;
-    m.out = by_own.data();
-    other.out = by_libcrypto.data();
-    AesKey& state = AesKey::of(key);
-    const cpu::AesLanes& code = *cpu::aes_lanes_list().front();
-    return is_faster(
-        algorithm.name.data(), [&] { run_own_piece(code, state, m, whole_piece(m)); }, by_own,
-        [&] { run_libcrypto_piece(state, other, whole_piece(other)); }, by_libcrypto);
-  });
-}
 
 Block counter_at(const Message& m, const Piece& piece) {
   Block counter;
@@ -74,7 +33,7 @@ void run_own_cfb8_encrypt(const cpu::AesLanes& code, const cpu::AesLaneKey& roun
   Secret<Block> key_stream;
   std::memcpy(history, piece.chain, 16);
   for (std::size_t i = 0; i < piece.len; ++i) {
-    code.ecb_encrypt(round_keys, nullptr, history, key_stream->data(), 16);
+    code.ecb_encrypt(round_keys, nullptr, history, key_stream->data(), 16, false);
     piece.out[i] = history[16] = static_cast<std::uint8_t>(piece.in[i] ^ key_stream->front());
     std::memmove(history, history + 1, 16);
   }
@@ -95,14 +54,36 @@ void run_libcrypto_xts(AesKey& key, const Message& m, const Piece& piece) {
   context->update(piece.in, piece.out, piece.len);
 }
 
-}  // namespace
-
-const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len) {
-  const std::span<const cpu::AesLanes* const> list = cpu::aes_lanes_list();
-  if (list.empty() || !has_own(mode, direction)) return nullptr;
-  const bool own = len <= most_short || !Libcrypto::is_here() || is_own_faster(mode, direction);
-  return own ? list.front() : nullptr;
+void run_own(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece, bool past_cache) {
+  const cpu::AesLaneKey& round_keys = key.aes_lanes(code);
+  const bool encrypting = m.direction == Direction::encrypt;
+  switch (m.algorithm().mode.id) {
+    case Mode::ctr:
+      return code.ctr(round_keys, counter_at(m, piece).data(), piece.in, piece.out, piece.len, past_cache);
+    case Mode::cbc:
+      return code.cbc_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len, past_cache);
+    case Mode::cfb:
+      return code.cfb_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len, past_cache);
+    case Mode::cfb8:
+      if (encrypting) return run_own_cfb8_encrypt(code, round_keys, piece);
+      return staged_cfb8_decrypt<16>(piece, [&](std::uint8_t* text, std::size_t blocks) {
+        code.ecb_encrypt(round_keys, nullptr, text, text, 16 * blocks, false);
+      });
+    case Mode::xts: {
+      Secret<Block> tweak;
+      code.make_tweak(round_keys, m.iv, tweak->data());
+      jump(*tweak, piece);
+      return (encrypting ? code.xts_encrypt : code.xts_decrypt)(round_keys, tweak->data(), piece.in, piece.out,
+                                                                piece.len, past_cache);
+    }
+    default:  // ECB
+      return update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+        (encrypting ? code.ecb_encrypt : code.ecb_decrypt)(round_keys, nullptr, in, out, len, past_cache);
+      });
+  }
 }
+
+}  // namespace
 
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
   is_past_cache(m) ? run_past_cache(code, key, m, piece) : run_in_cache(code, key, m, piece);
@@ -112,41 +93,15 @@ void run_past_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, co
   const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(piece.out)) % 64;
   // CFB8 has units of a byte, and goes through a buffer.
   if (to_line + 16 > piece.len || m.algorithm().unit_len() != 16) return run_in_cache(code, key, m, piece);
-  if (to_line == 0) return run_in_cache(*code.past_cache, key, m, piece);
-  const Piece head{piece.in, piece.out, to_line, piece.first_unit, piece.chain, false};
-  run_in_cache(code, key, m, head);
-  run_in_cache(*code.past_cache, key, m,
-               {piece.in + to_line, piece.out + to_line, piece.len - to_line, piece.first_unit + to_line / 16,
-                piece.in + to_line - 16, piece.last});
+  if (to_line == 0) return run_own(code, key, m, piece, true);
+  run_in_cache(code, key, m, {piece.in, piece.out, to_line, piece.first_unit, piece.chain, false});
+  const Piece rest{piece.in + to_line,      piece.out + to_line, piece.len - to_line, piece.first_unit + to_line / 16,
+                   piece.in + to_line - 16, piece.last};
+  run_own(code, key, m, rest, true);
 }
 
 void run_in_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
-  const cpu::AesLaneKey& round_keys = key.aes_lanes(code);
-  const bool encrypting = m.direction == Direction::encrypt;
-  switch (m.algorithm().mode.id) {
-    case Mode::ctr:
-      return code.ctr(round_keys, counter_at(m, piece).data(), piece.in, piece.out, piece.len);
-    case Mode::cbc:
-      return code.cbc_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len);
-    case Mode::cfb:
-      return code.cfb_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len);
-    case Mode::cfb8:
-      if (encrypting) return run_own_cfb8_encrypt(code, round_keys, piece);
-      return staged_cfb8_decrypt<16>(piece, [&](std::uint8_t* text, std::size_t blocks) {
-        code.ecb_encrypt(round_keys, nullptr, text, text, 16 * blocks);
-      });
-    case Mode::xts: {
-      Secret<Block> tweak;
-      code.make_tweak(round_keys, m.iv, tweak->data());
-      jump(*tweak, piece);
-      return (encrypting ? code.xts_encrypt : code.xts_decrypt)(round_keys, tweak->data(), piece.in, piece.out,
-                                                                piece.len);
-    }
-    default:  // ECB
-      return update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
-        (encrypting ? code.ecb_encrypt : code.ecb_decrypt)(round_keys, nullptr, in, out, len);
-      });
-  }
+  run_own(code, key, m, piece, false);
 }
 
 void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece) {
@@ -164,9 +119,8 @@ void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece) {
 }
 
 void run_aes_piece(AesKey& key, const Message& m, const Piece& piece) {
-  const cpu::AesLanes* const code = own_aes(m.algorithm().mode.id, m.direction, piece.len);
-  if (code == nullptr) return run_libcrypto_piece(key, m, piece);
-  run_own_piece(*code, key, m, piece);
+  if (!code_rule(m.algorithm(), m.direction, piece.len).own) return run_libcrypto_piece(key, m, piece);
+  run_own_piece(*cpu::aes_lanes_list().front(), key, m, piece);
 }
 
 }  // namespace warpcipher

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cpu/aes_serial.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -8,21 +6,10 @@
 #include <optional>
 
 #include "core/wipe.hpp"
-#include "engine/cpu/aes_serial_lanes.hpp"
-#include "engine/cpu/piece.hpp"
+#include "engine/cpu/lanes.hpp"
+#include "engine/cpu/modes.hpp"
 
 namespace warpcipher {
-namespace cpu {
-
-const SerialCode* serial_code() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("aes") && __builtin_cpu_supports("ssse3")) return &serial_code_aesni;
-#endif
-  return nullptr;
-}
-
-}  // namespace cpu
-
 namespace {
 
 using cpu::SerialLanes;

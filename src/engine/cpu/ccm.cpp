@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cpu/ccm.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,6 +7,7 @@
 
 #include "core/wipe.hpp"
 #include "engine/cpu/execute.hpp"
+#include "engine/cpu/modes.hpp"
 #include "message/tag.hpp"
 #include "mode/ccm_format.hpp"
 

@@ -5,15 +5,13 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "cipher/chacha.hpp"
 #include "cipher/chacha_message.hpp"
 #include "cipher/poly1305.hpp"
 #include "core/bytes.hpp"
-#include "core/fork.hpp"
 #include "engine/cpu/context.hpp"
-#include "engine/cpu/faster.hpp"
+#include "engine/cpu/rule.hpp"
 #include "message/tag.hpp"
 
 namespace warpcipher {
@@ -22,9 +20,6 @@ namespace {
 // libcrypto encrypts a whole update before it hashes it: of this size the text is still in a cache. Shorter ones are
 // slower: of 1 MiB on Zen 3, 2.18 GB/s by 16 KiB, 2.20 by 256 KiB or at once.
 constexpr std::size_t update_len = std::size_t{256} << 10;
-
-// Own code takes texts of up to this many bytes, AAD included: only longer ones gain where libcrypto's rate is higher.
-constexpr std::size_t most_short = 4096;
 
 // What is kept of a key: pools of libcrypto contexts.
 class ChaChaKey final : public KeyState {
@@ -58,52 +53,9 @@ Status settle(const Message& m, const std::uint8_t* tag) {
   return Status::invalid_tag;
 }
 
-// For a long text.
-template <class Own, class Other>
-bool time_them(const char* name, const Own& own, const Other& other) {
-  const Algorithm& algorithm = find_algorithm(name);
-  const std::vector<std::uint8_t> zeros(timed_len);
-  std::vector<std::uint8_t> by_own(timed_len + poly1305::tag_len), by_libcrypto(by_own.size());
-  const Key key(algorithm, std::span(zeros).first(algorithm.key_len()));
-  const auto message = [&](std::vector<std::uint8_t>& out) {
-    Message m;
-    m.key = &key;
-    m.in = m.iv = zeros.data();
-    m.in_len = m.out_len = zeros.size();
-    m.iv_len = algorithm.is_aead() ? chacha::nonce_len : chacha_iv_len;
-    m.out = out.data();
-    m.tag = m.out + timed_len;
-    m.tag_len = algorithm.is_aead() ? poly1305::tag_len : 0;
-    return m;
-  };
-  const Message mine = message(by_own), others = message(by_libcrypto);
-  return is_faster(name, [&] { own(mine); }, by_own, [&] { other(others); }, by_libcrypto);
-}
-
 const cpu::ChaChaLanes& best_code() { return *cpu::chacha_lanes_list().front(); }
 
-bool is_own_stream_faster() {
-  static constinit FirstUse<bool> faster;
-  return faster.get([] {
-    return time_them(
-        "chacha20", [](const Message& m) { run_chacha_piece_by_own(best_code(), m, whole_piece(m)); },
-        [](const Message& m) { run_chacha_piece_by_libcrypto(m, whole_piece(m)); });
-  });
-}
-
-bool is_own_aead_faster() {
-  static constinit FirstUse<bool> faster;
-  return faster.get([] {
-    return time_them(
-        "chacha20-poly1305", [](const Message& m) { run_chacha_by_own(best_code(), m); }, run_chacha_by_libcrypto);
-  });
-}
-
-bool is_own(const Message& m) {
-  return m.compute_tag || m.in_len + m.aad_len <= most_short || !Libcrypto::is_here() || is_own_aead_faster();
-}
-
-// Messages that alone would leave lanes of a group of blocks empty: their blocks run together. Zen 3, AVX2, with 13
+// Messages that would each leave lanes of a group of blocks empty: their blocks run together. Zen 3, AVX2, with 13
 // bytes of AAD, us: 64 bytes 0.13 and alone 0.36, by libcrypto 0.48; 256 bytes 0.33, 0.43, 0.61. From 512 bytes on a
 // message takes no longer alone: then Poly1305 runs between the rounds.
 class Together {
@@ -204,7 +156,7 @@ void run_chacha_piece_by_libcrypto(const Message& m, const Piece& piece) {
 }
 
 void run_chacha_piece(const Message& m, const Piece& piece) {
-  if (piece.len <= most_short || !Libcrypto::is_here() || is_own_stream_faster()) {
+  if (code_rule(m.algorithm(), m.direction, piece.len).own) {
     run_chacha_piece_by_own(best_code(), m, piece);
   } else {
     run_chacha_piece_by_libcrypto(m, piece);
@@ -239,7 +191,8 @@ Status run_chacha_by_libcrypto(const Message& m) {
 }
 
 Status run_chacha_message(const Message& m) {
-  return is_own(m) ? run_chacha_by_own(best_code(), m) : run_chacha_by_libcrypto(m);
+  const bool own = m.compute_tag || code_rule(m.algorithm(), m.direction, m.in_len + m.aad_len).own;
+  return own ? run_chacha_by_own(best_code(), m) : run_chacha_by_libcrypto(m);
 }
 
 void run_chacha_messages(const cpu::ChaChaLanes& code, std::span<const Message* const> messages,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChaCha20, ChaCha20-Poly1305 and XChaCha20-Poly1305: by own code or by libcrypto, whichever is faster; long messages
-// are cut into tiles that any core may take, and short ones run side by side.
+// ChaCha20, ChaCha20-Poly1305 and XChaCha20-Poly1305: by own code or by libcrypto; long messages are cut into tiles
+// that any core may take, and short ones run side by side.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/wipe.hpp"
-#include "engine/cpu/chacha_lanes.hpp"
+#include "engine/cpu/lanes.hpp"
 #include "engine/cpu/piece.hpp"
 #include "message/message.hpp"
 

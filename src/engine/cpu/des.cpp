@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the instruction set, lays keys out for it, and pads what does not fill its lanes.
+// Lays keys out for the instruction set, and pads what does not fill its lanes.
 
 #include "engine/cpu/des.hpp"
 
@@ -8,11 +8,9 @@
 #include <cstring>
 #include <new>
 #include <string>
-#include <vector>
 
 #include "cipher/des.hpp"
 #include "core/error.hpp"
-#include "core/fork.hpp"
 
 namespace warpcipher::cpu {
 
@@ -35,22 +33,7 @@ void check_key_len(std::size_t key_len) {
   }
 }
 
-std::vector<const DesLanes*> find_des_lanes() {
-  std::vector<const DesLanes*> found;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) found.push_back(&des_lanes_avx512);
-  if (__builtin_cpu_supports("avx2")) found.push_back(&des_lanes_avx2);
-#endif
-  found.push_back(&des_lanes_baseline);
-  return found;
-}
-
 }  // namespace
-
-std::span<const DesLanes* const> des_lanes_list() {
-  static constinit FirstUse<std::vector<const DesLanes*>> list;
-  return list.get(find_des_lanes);
-}
 
 DesSchedule::DesSchedule(const std::uint8_t* key, std::size_t key_len, bool decrypt, const DesLanes& code)
     : code_(&code) {

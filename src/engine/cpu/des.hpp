@@ -6,16 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "cipher/des_bitslice.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/des_lanes.hpp"
+#include "engine/cpu/lanes.hpp"
 
 namespace warpcipher::cpu {
-
-// The instruction sets this build has code for and this processor can run, the fastest first.
-std::span<const DesLanes* const> des_lanes_list();
 
 // One key and direction, for independent blocks: ECB, decryption of CBC and CFB. Wiped when freed.
 class DesSchedule {

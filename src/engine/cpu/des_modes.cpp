@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cpu/des_modes.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "core/bytes.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/des.hpp"
+#include "engine/cpu/modes.hpp"
 #include "engine/cpu/staged_modes.hpp"
 
 namespace warpcipher {

@@ -9,12 +9,8 @@
 
 #include "core/error.hpp"
 #include "engine/cpu/aes_gcm.hpp"
-#include "engine/cpu/aes_modes.hpp"
-#include "engine/cpu/aes_serial.hpp"
-#include "engine/cpu/ccm.hpp"
 #include "engine/cpu/chacha.hpp"
-#include "engine/cpu/des_modes.hpp"
-#include "engine/cpu/gcm_siv.hpp"
+#include "engine/cpu/modes.hpp"
 #include "engine/cpu/piece.hpp"
 
 namespace warpcipher {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cpu/gcm_siv.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include "core/bytes.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/context.hpp"
+#include "engine/cpu/modes.hpp"
 #include "message/tag.hpp"
 #include "mode/gcm_siv.hpp"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of carry-less products of GHASH, in vectors of one block or several: a part of gcm_lanes_code.hpp, which says
-// what form blocks and powers have. All of it is in an unnamed namespace, for the reason that aes_instructions.hpp
-// gives.
+// Sums of carry-less products of GHASH, in vectors of one block or several: a part of gcm_code.hpp, which says what
+// form blocks and powers have. All of it is in an unnamed namespace, for the reason that cipher/simd/128.hpp gives.
 #pragma once
 
-#include <immintrin.h>
-
-#include "engine/cpu/gcm_lanes.hpp"
+#include "cipher/simd/128.hpp"
+#include "engine/cpu/lanes.hpp"
 
 namespace warpcipher::cpu {
 namespace {
@@ -23,19 +21,19 @@ inline __m128i reduce(__m128i low, __m128i middle, __m128i high) {
   return add(high, add(swap_halves(middle), _mm_clmulepi64_si128(polynomial(), middle, 0x01)));
 }
 
-template <class Lanes>
-concept adds_three = requires(typename Lanes::Vector v) { Lanes::add_three(v, v, v); };
+template <class Simd>
+concept adds_three = requires(typename Simd::Vector v) { Simd::add_three(v, v, v); };
 
 // Sums of products that wait for their reduction: Karatsuba's three, or, where one instruction adds three vectors,
 // the four of which two are added at once.
-template <class Lanes>
+template <class Simd>
 struct GhashSum {
-  using Vector = typename Lanes::Vector;
+  using Vector = typename Simd::Vector;
 
   Vector low, middle, high, taken_low, taken_high;
 
   static GhashSum of_nothing() {
-    const Vector zero = Lanes::first_block(_mm_setzero_si128());
+    const Vector zero = Simd::first_block(_mm_setzero_si128());
     return {zero, zero, zero, zero, zero};
   }
 
@@ -44,66 +42,66 @@ struct GhashSum {
   template <bool ByLane>
   void add_product(Vector x, const GcmLaneKey& key, std::size_t place) {
     const Vector factor = load_factor<ByLane>(key.powers[place]);
-    low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
-    high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
-    if constexpr (adds_three<Lanes>) {
+    low = Simd::exclusive_or(low, Simd::template multiply<0x00>(x, factor));
+    high = Simd::exclusive_or(high, Simd::template multiply<0x11>(x, factor));
+    if constexpr (adds_three<Simd>) {
       add_middle(x, factor);
     } else {
-      middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
-                                                                          load_factor<ByLane>(key.sums[place])));
+      middle = Simd::exclusive_or(middle, Simd::template multiply<0x00>(Simd::exclusive_or(x, Simd::swap_halves(x)),
+                                                                        load_factor<ByLane>(key.sums[place])));
     }
   }
 
   // Two of them, one after the other.
   template <bool ByLane>
   void take_product(Vector x, const GcmLaneKey& key, std::size_t place)
-    requires adds_three<Lanes>
+    requires adds_three<Simd>
   {
     const Vector factor = load_factor<ByLane>(key.powers[place]);
-    taken_low = Lanes::template multiply<0x00>(x, factor);
-    taken_high = Lanes::template multiply<0x11>(x, factor);
+    taken_low = Simd::template multiply<0x00>(x, factor);
+    taken_high = Simd::template multiply<0x11>(x, factor);
     add_middle(x, factor);
   }
 
   template <bool ByLane>
   void add_taken(Vector x, const GcmLaneKey& key, std::size_t place)
-    requires adds_three<Lanes>
+    requires adds_three<Simd>
   {
     const Vector factor = load_factor<ByLane>(key.powers[place]);
-    low = Lanes::add_three(low, taken_low, Lanes::template multiply<0x00>(x, factor));
-    high = Lanes::add_three(high, taken_high, Lanes::template multiply<0x11>(x, factor));
+    low = Simd::add_three(low, taken_low, Simd::template multiply<0x00>(x, factor));
+    high = Simd::add_three(high, taken_high, Simd::template multiply<0x11>(x, factor));
     add_middle(x, factor);
   }
 
   template <bool ByLane>
   static Vector load_factor(const std::uint8_t* power) {
-    if constexpr (ByLane) return Lanes::from_block(_mm_loadu_si128(reinterpret_cast<const __m128i*>(power)));
-    return Lanes::load(power);
+    if constexpr (ByLane) return Simd::from_block(_mm_loadu_si128(reinterpret_cast<const __m128i*>(power)));
+    return Simd::load(power);
   }
 
   void add_middle(Vector x, Vector factor)
-    requires adds_three<Lanes>
+    requires adds_three<Simd>
   {
     middle =
-        Lanes::add_three(middle, Lanes::template multiply<0x01>(x, factor), Lanes::template multiply<0x10>(x, factor));
+        Simd::add_three(middle, Simd::template multiply<0x01>(x, factor), Simd::template multiply<0x10>(x, factor));
   }
 
   __m128i reduced() const {
-    const __m128i a = Lanes::sum_of_blocks(low), b = Lanes::sum_of_blocks(middle), c = Lanes::sum_of_blocks(high);
-    return reduce(a, adds_three<Lanes> ? b : add(b, add(a, c)), c);
+    const __m128i a = Simd::sum_of_blocks(low), b = Simd::sum_of_blocks(middle), c = Simd::sum_of_blocks(high);
+    return reduce(a, adds_three<Simd> ? b : add(b, add(a, c)), c);
   }
 
-  // The sum of each lane alone: see gcm_by_lane.hpp.
+  // The sum of each lane: see run_by_lane().
   Vector reduced_by_lane() const {
-    const Vector polynomials = Lanes::from_block(polynomial());
+    const Vector polynomials = Simd::from_block(polynomial());
     const auto fold = [&](Vector sum, Vector folded) {
-      const Vector swapped = Lanes::swap_halves(folded);
-      const Vector product = Lanes::template multiply<0x01>(polynomials, folded);
-      if constexpr (adds_three<Lanes>) return Lanes::add_three(sum, swapped, product);
-      return Lanes::exclusive_or(sum, Lanes::exclusive_or(swapped, product));
+      const Vector swapped = Simd::swap_halves(folded);
+      const Vector product = Simd::template multiply<0x01>(polynomials, folded);
+      if constexpr (adds_three<Simd>) return Simd::add_three(sum, swapped, product);
+      return Simd::exclusive_or(sum, Simd::exclusive_or(swapped, product));
     };
     Vector across = middle;
-    if constexpr (!adds_three<Lanes>) across = Lanes::exclusive_or(middle, Lanes::exclusive_or(low, high));
+    if constexpr (!adds_three<Simd>) across = Simd::exclusive_or(middle, Simd::exclusive_or(low, high));
     return fold(high, fold(across, low));
   }
 };

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "engine/cpu/aes_lanes.hpp"
-#include "engine/cpu/aes_serial.hpp"
 #include "engine/cpu/context.hpp"
-#include "engine/cpu/des_modes.hpp"
+#include "engine/cpu/lanes.hpp"
+#include "engine/cpu/modes.hpp"
 #include "engine/cpu/piece.hpp"
 
 namespace warpcipher {
@@ -36,8 +35,7 @@ AesForm aes_form() {
   return forms == 0 ? AesForm::libcrypto : forms == 1 ? AesForm::aesni : AesForm::vaes;
 }
 
-// Measured on Zen 3 with texts of 16 KiB and AES-128, `cpu_forms` and Cipher.encrypt, OpenSSL 3.0.19. Where libcrypto
-// is faster than own code it takes long texts, and they cost less than this says: they are shared a little too early.
+// Measured on Zen 3 with texts of 16 KiB and AES-128, `cpu_forms` and Cipher.encrypt, OpenSSL 3.0.19.
 WorkCost cost_of(const Algorithm& algorithm, Direction direction, AesForm form) {
   constexpr std::uint64_t by_libcrypto = 300'000, by_own_code = 100'000;  // a message
   if (is_stream_cipher(algorithm.cipher.id)) return {by_libcrypto, algorithm.is_aead() ? 420u : 345u};

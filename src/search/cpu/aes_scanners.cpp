@@ -4,10 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "core/fork.hpp"
-#include "core/processor.hpp"
-#include "search/cpu/aes_lanes.hpp"
 #include "search/cpu/lane_scanner.hpp"
+#include "search/cpu/lanes.hpp"
 
 namespace warpcipher::search::cpu {
 
@@ -21,7 +19,7 @@ std::uint32_t load_word(const std::uint8_t* bytes) {
 
 class AesSearchCode {
  public:
-  AesSearchCode(const AesLanes& lanes, const BlockPair& pair) : lanes_(&lanes) {
+  AesSearchCode(const AesSearch& lanes, const BlockPair& pair) : lanes_(&lanes) {
     for (int column = 0; column < 4; ++column) {
       plan_.in[column] = load_word(pair.in.data() + 4 * column);
       const std::uint32_t mask = load_word(pair.mask.data() + 4 * column);
@@ -53,33 +51,17 @@ class AesSearchCode {
   }
 
  private:
-  const AesLanes* lanes_;
+  const AesSearch* lanes_;
   std::size_t key_words_ = 4;
   AesPlan plan_{};
 };
 
-std::vector<const AesLanes*> find_aes_lanes() {
-  std::vector<const AesLanes*> found;
-#if defined(__x86_64__)
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-  if (has_vaes() && has_avx512) found.push_back(&aes_lanes_vaes512);
-  if (has_vaes() && __builtin_cpu_supports("avx2")) found.push_back(&aes_lanes_vaes);
-  if (__builtin_cpu_supports("aes") && __builtin_cpu_supports("ssse3")) found.push_back(&aes_lanes_aesni);
-#endif
-  return found;
-}
-
 }  // namespace
-
-std::span<const AesLanes* const> aes_lanes_list() {
-  static constinit FirstUse<std::vector<const AesLanes*>> list;
-  return list.get(find_aes_lanes);
-}
 
 std::vector<std::unique_ptr<Scanner>> aes_scanners(const SpacePointer& space, const TestPointer& test) {
   std::vector<std::unique_ptr<Scanner>> found;
   if (!is_aes(space->cipher())) return found;
-  for (const AesLanes* lanes : aes_lanes_list()) {
+  for (const AesSearch* lanes : aes_search_list()) {
     found.push_back(std::make_unique<LaneScanner<AesSearchCode>>(
         std::string("AES instructions, ") + lanes->name, space, space, test,
         AesSearchCode(*lanes, test->pairs().front()), lanes->lanes, most_aes_loop_bits));

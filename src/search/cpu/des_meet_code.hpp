@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source that des_meet_*.cpp compile, each for its own instruction set. All of it is in an unnamed namespace or
-// inlined by force: a function that the linker could merge with another file's copy might run instructions that the
-// processor lacks.
+// DES key search from both ends, bitsliced on a Word, a vector of 64-bit elements. All of it is in an unnamed namespace
+// or inlined by force, for the reason that cipher/simd/128.hpp gives.
 #pragma once
 
 #include <cstring>
 #include <utility>
 
 #include "cipher/des_bitslice.hpp"
-#include "search/cpu/des_meet.hpp"
+#include "search/cpu/lanes.hpp"
 
 namespace warpcipher::search::cpu {
 namespace {
@@ -167,11 +166,9 @@ struct DesMeetCode {
   }();
 };
 
-template <class Word>
-constexpr DesMeetLanes make_des_meet(const char* name) {
-  using Code = DesMeetCode<Word>;
-  return {name, 8 * sizeof(Word), sizeof(typename Code::Workspace), Code::search};
-}
+template <class Simd, class Code = DesMeetCode<typename Simd::Longs>>
+constexpr DesMeetLanes des_meet{Simd::name, 8 * sizeof(typename Simd::Longs), sizeof(typename Code::Workspace),
+                                Code::search};
 
 }  // namespace
 }  // namespace warpcipher::search::cpu

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // DES and triple DES, bitsliced. With one unknown DES key and a fully known pair, the search works from both ends
-// (des_meet.hpp). Otherwise (several unknown keys, or a partly known block) it computes the whole cipher by the code of
+// (lanes.hpp). Otherwise (several unknown keys, or a partly known block) it computes the whole cipher by the code of
 // the `cpu` engine.
 #include <cstring>
 
 #include "cipher/des_bitslice.hpp"
 #include "core/bytes.hpp"
-#include "engine/cpu/des.hpp"
-#include "search/cpu/des_meet.hpp"
+#include "engine/cpu/lanes.hpp"
 #include "search/cpu/lane_scanner.hpp"
+#include "search/cpu/lanes.hpp"
 #include "search/strip_known_keys.hpp"
 
 namespace warpcipher::search::cpu {

@@ -109,6 +109,20 @@ def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
     assert done.stdout == b""
 
 
+def test_the_rule_of_the_cpu_is_printed(tmp_path: Path) -> None:
+    (decision,) = wc.tuning.explain("des-ede3-cbc", engine="cpu")
+    assert (decision.subject, decision.chosen) == ("CPU", "own code")
+    assert decision.candidates[1].name == "libcrypto"
+    with pytest.raises(ValueError, match="engine is 'gpu': expected 'cuda' or 'cpu'"):
+        wc.tuning.explain("des-ede3-cbc", engine="gpu")
+    done = run("explain", "des-ede3-cbc", "--engine", "cpu", cwd=tmp_path)
+    assert done.stdout.decode().splitlines()[0] == (
+        "des-ede3-cbc, encrypt, CPU: 1 message of 1048576 bytes, 1 key"
+    )
+    again = ["explain", "aes-256-gcm", "--size", "64KiB", "--engine", "cpu"]
+    assert run(*again, cwd=tmp_path).stdout == run(*again, cwd=tmp_path).stdout
+
+
 @pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
 def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
     assert chosen("aes-128-gcm")["counter"] in {"hybrid", "tiles"}

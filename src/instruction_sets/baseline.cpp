@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code for what every processor has, on vectors of 128 bits: SSE2 or NEON.
+#include "cipher/simd/128.hpp"
+#include "engine/cpu/chacha_code.hpp"
+#include "engine/cpu/des_code.hpp"
+#include "random/host_code.hpp"
+#include "search/cpu/des_meet_code.hpp"
+
+namespace warpcipher {
+
+using simd::Simd128;
+
+constinit const cpu::Lanes cpu::lanes_baseline{
+    .name = "baseline", .chacha = &chacha_lanes<Simd128>, .des = &des_lanes<Simd128>};
+constinit const search::cpu::Lanes search::cpu::lanes_baseline{.name = "baseline", .des = &des_meet<Simd128>};
+constinit const random::HostCode random::host_baseline{"baseline", fill_part};
+
+}  // namespace warpcipher
