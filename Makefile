@@ -68,6 +68,7 @@ install = echo 'building warpcipher, CUDA $(1), architectures $(CUDA_ARCHITECTUR
   -C build-dir=$(CURDIR)/$(2) \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
+  -C cmake.define.WARPCIPHER_UNIT_TESTS=optimized \
   -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
   -C cmake.define.WARPCIPHER_BUILD_STATIC=ON \
   -C cmake.define.WARPCIPHER_BUILD_MEASURE=ON \
@@ -134,7 +135,7 @@ tidy: .venv/.stamp-lint ## clang-tidy over the host sources (slow)
 	@cmake --build --preset tidy
 
 .PHONY: test-cpp
-test-cpp: build ## C++ unit tests and examples
+test-cpp: build ## C++ unit tests of optimized code, and examples; test-asan has all unit tests
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(CMAKE_BUILD_PARALLEL_LEVEL)
 

@@ -41,7 +41,7 @@ TEST(CpuEngine, MatchesTheReferenceAtRandomLengths) {
     for (const Direction direction : directions) {
       for (int i = 0; i < 6; ++i) {
         Sample sample(random, algorithm, direction,
-                      valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 20000 : 3000)));
+                      valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 9000 : 3000)));
         if (random() % 2 != 0) sample.alias();
         expect_right(sample);
       }
@@ -78,6 +78,7 @@ TEST(CpuEngine, MatchesTheReferenceAtALengthWorthSplitting) {
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.cipher.id != CipherId::aes_256 && algorithm.cipher.id != CipherId::des) continue;
     for (const Direction direction : directions) {
+      if (!algorithm.is_aead() && !algorithm.parallel(direction)) continue;  // a chain is not split
       const std::size_t len = (cpu_tile_units * 2 + 3) * algorithm.unit_len() + 5;
       Sample sample(random, algorithm, direction, valid_len(algorithm, len));
       make_tag_right(sample);
@@ -155,7 +156,7 @@ TEST(CpuEngine, RunsBatchesOfEverythingTogether) {
     const Algorithm& algorithm = algorithms()[random() % algorithms().size()];
     const Direction direction = directions[random() % 2];
     const bool padded = algorithm.takes_padding() && direction == Direction::encrypt && random() % 2 != 0;
-    const std::size_t len = random() % (i % 100 == 0 ? 400000 : i % 3 == 0 ? 3000 : 40);
+    const std::size_t len = random() % (i % 100 == 0 ? 150000 : i % 3 == 0 ? 3000 : 40);
     samples.emplace_back(random, algorithm, direction, padded ? len : valid_len(algorithm, len),
                          padded ? Padding::pkcs7 : Padding::none);
     if (random() % 2 != 0) samples.back().alias();

@@ -89,11 +89,9 @@ TEST(HostTransfer, CutsLongMessagesWithTheRightChain) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       for (const std::size_t len : {0u, 1u, 15u, 16u, 17u, 1008u, 1024u, 1040u, 5000u}) {
-        for (const bool in_place : {false, true}) {
-          std::deque<Sample> one;
-          one.emplace_back(random, algorithm, direction, test::valid_len(algorithm, len));
-          expect_same(one, in_place, len > piece_len ? all_machines : one_device);
-        }
+        std::deque<Sample> one;
+        one.emplace_back(random, algorithm, direction, test::valid_len(algorithm, len));
+        expect_same(one, random() % 2 == 0, len > piece_len ? all_machines : one_device);
       }
     }
   }
