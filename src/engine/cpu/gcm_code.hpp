@@ -283,8 +283,8 @@ struct GcmCode {
     return vector_len == 64 && len >= least_aligned && to_line(out) % 16 == 0;
   }
 
-  // What is before a line of the cache, if it is to be aligned, and groups by lane (gcm_by_lane.hpp). Not inline, for
-  // the registers that their loop then has.
+  // The blocks before a line of the cache, if stores are to be aligned, and groups by lane (run_by_lane()). Not inline,
+  // for the registers that their loop then has.
   template <HashedText Hashed, bool PastCache>
   [[gnu::noinline]] static Vector run_many_groups(const GcmLaneKey& key, Counters& counter, Vector sums,
                                                   const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
