@@ -10,7 +10,7 @@
 
 #include "bind.hpp"
 #include "engine/cpu/rule.hpp"
-#include "engine/cuda/execution/explain.hpp"
+#include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
 #include "transfer/transfer_settings.hpp"

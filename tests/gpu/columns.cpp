@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "columnar_batch.hpp"
-#include "engine/cuda/execution/explain.hpp"
+#include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "force.hpp"
 #include "sectors.hpp"

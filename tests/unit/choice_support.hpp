@@ -19,9 +19,7 @@
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/chacha/choose.hpp"
 #include "engine/cuda/execution/columns.hpp"
-#include "engine/cuda/execution/explain.hpp"
 #include "engine/cuda/execution/launch_plan.hpp"
-#include "engine/cuda/execution/policies.hpp"
 #include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/runtime/conditions.hpp"
 

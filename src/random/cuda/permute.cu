@@ -6,7 +6,6 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "random/cuda/fill.hpp"
 

@@ -9,7 +9,6 @@
 
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::search::cuda {
 

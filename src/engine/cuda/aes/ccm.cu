@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/aes/ccm.hpp"
+#include "engine/cuda/aes/launches.hpp"
 
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/serial.cuh"

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/aes/counter_batch.hpp"
 
 #include <algorithm>
 
 #include "core/wipe.hpp"
 #include "engine/cuda/aes/hybrid.hpp"
-#include "engine/cuda/aes/hybrid_launch.hpp"
+#include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/aes/packed.hpp"
-#include "engine/cuda/aes/parallel.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 
 namespace warpcipher::cuda::lane_table {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/aes/first_blocks.hpp"
+#include "engine/cuda/aes/launches.hpp"
 
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/launch_configuration.cuh"

@@ -21,8 +21,8 @@
 
 #include "cipher/aes_slices.hpp"
 #include "engine/cuda/aes/cipher.cuh"
+#include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_keys.cuh"
-#include "engine/cuda/aes/hybrid_source.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
+#include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_batch.cuh"
-#include "engine/cuda/aes/hybrid_launch.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "cipher/aes_slices.hpp"
-#include "engine/cuda/aes/hybrid_source.hpp"
+#include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/source.cuh"
 
 namespace warpcipher::cuda::lane_table {

@@ -14,7 +14,7 @@
 // in the columns that the data units are sectors, and the text is a speculative launch (speculation.hpp).
 //
 // In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
-#include "engine/cuda/aes/hybrid_rows_launch.hpp"
+#include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_text.cuh"
 #include "engine/cuda/aes/launch_configuration.cuh"
 #include "engine/cuda/inputs/speculation.cuh"

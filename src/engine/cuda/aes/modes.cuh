@@ -13,7 +13,7 @@
 // ciphertext, because another warp may have overwritten it.
 #pragma once
 
-#include "engine/cuda/aes/modes.hpp"
+#include "engine/cuda/aes/kernels.hpp"
 #include "engine/cuda/aes/source.cuh"
 
 namespace warpcipher::cuda::lane_table {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs of the tile kernels of a parallel mode.
-#include "engine/cuda/aes/parallel.hpp"
+#include "engine/cuda/aes/launches.hpp"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/inputs/keys.hpp"
-#include "engine/cuda/inputs/saved_ciphertext.hpp"
+#include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 
 namespace warpcipher::cuda::lane_table {

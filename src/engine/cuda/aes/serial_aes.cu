@@ -16,7 +16,7 @@
 // Few messages wait only for their own chains. For them a kernel with fewer warps has registers for all lookups of a
 // round at the same time, and for loading the next chunk meanwhile: a chain of 2048 blocks takes 1.1 ms, with 16 warps
 // 1.6 ms.
-#include "engine/cuda/aes/serial_aes.hpp"
+#include "engine/cuda/aes/launches.hpp"
 
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/serial.cuh"

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/cuda/chacha/kernels.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/refusal.hpp"
 

@@ -10,14 +10,13 @@
 // contributes (AAD, the ones at 2^128, the end of the text, lengths), and settles the tag.
 #include <algorithm>
 
-#include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/chacha/finish.cuh"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/chacha/matrices.cuh"
-#include "engine/cuda/chacha/prepare.hpp"
 #include "engine/cuda/chacha/rounds.cuh"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
-#include "engine/cuda/inputs/wipe_forged.hpp"
+#include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 

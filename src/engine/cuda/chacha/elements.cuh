@@ -2,7 +2,7 @@
 // Numbers modulo 2^130 - 5 in lanes (cipher/poly1305.hpp).
 #pragma once
 
-#include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/runtime/block.cuh"
 

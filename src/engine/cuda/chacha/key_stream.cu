@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/chacha/key_stream.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 
 #include "engine/cuda/chacha/rounds.cuh"
 #include "engine/cuda/chacha/text.cuh"

@@ -7,7 +7,7 @@
 //
 // Lane j of a message has its blocks j, j + 2^log, ..., so it goes from one to the next by r^(4 (2^log - 1) + 1). The
 // messages of a warp have the same log, the best for their lengths.
-#include "engine/cuda/chacha/messages.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 
 #include "engine/cuda/chacha/derive.cuh"
 #include "engine/cuda/chacha/words.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/chacha/prepare.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 
 #include "engine/cuda/chacha/derive.cuh"
 #include "engine/cuda/chacha/elements.cuh"

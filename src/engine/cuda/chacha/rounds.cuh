@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cipher/chacha.hpp"
-#include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 
 namespace warpcipher::cuda::chacha {

@@ -2,7 +2,7 @@
 // The text of a lane: 64 bytes, as four words of 16.
 #pragma once
 
-#include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::chacha {

@@ -12,12 +12,12 @@
 //
 // If the four tiles of a warp are whole and aligned, they are loaded and stored without tests, so that all loads are in
 // flight at the same time. For all other tiles a loop handles one unit at a time, with all tests.
-#include "engine/cuda/des/bitslice.hpp"
+#include "engine/cuda/des/launches.hpp"
 
 #include "cipher/des_sbox_subkey.hpp"
 #include "engine/cuda/inputs/des_schedules.hpp"
 #include "engine/cuda/inputs/message_view.cuh"
-#include "engine/cuda/inputs/saved_ciphertext.hpp"
+#include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "mode/algorithm.hpp"

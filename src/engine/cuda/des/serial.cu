@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/des/serial.hpp"
+#include "engine/cuda/des/launches.hpp"
 
 #include "engine/cuda/aes/serial.cuh"
 #include "engine/cuda/des/cipher.cuh"

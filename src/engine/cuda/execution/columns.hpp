@@ -8,8 +8,14 @@
 #include <span>
 
 #include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/engine.hpp"
+#include "engine/stream.hpp"
 #include "message/columns.hpp"
+
+namespace warpcipher {
+struct Message;
+}
 
 namespace warpcipher::cuda {
 
@@ -22,5 +28,15 @@ constexpr std::size_t least_columns(const Overrides& overrides) {
 
 // DeviceEngine::run_columns().
 std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream);
+
+// --- Data units of XTS of one key and length that follow each other, as do their IVs: sectors of a disk image. The
+// first one and their number describe all, so the host lists none. They run as a columnar batch that is known to be
+// correct. DeviceEngine::run_sectors(). The IVs, in host memory, are read until the stream has passed.
+void run_sectors(const Device& device, const Message& first, std::size_t count, Stream stream);
+
+// --- Which device a columnar batch is for.
+// The device of all arrays that are said to lie in device memory. Throws Error{invalid_argument} if one does not, or if
+// they lie on several devices.
+const Device& device_of(const Columns& columns);
 
 }  // namespace warpcipher::cuda

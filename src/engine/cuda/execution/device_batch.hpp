@@ -4,6 +4,7 @@
 // itself (columns.hpp). execute() runs both.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -15,7 +16,9 @@
 #include "engine/cuda/inputs/des_schedules.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/inputs/summary.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"
 #include "mode/algorithm.hpp"
 
@@ -89,5 +92,30 @@ void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optio
 // Nothing: the kernel for such a batch does not check the assumption itself; nothing has been launched. verdicts: as of
 // execute().
 std::optional<CounterChoice> start_text(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
+
+// --- The device memory that the summary of columns fills in.
+class PlanMemory {
+ public:
+  PlanMemory(std::uint32_t count, bool is_aead, BatchSummary* summary, Stream stream) {
+    const auto sums = memory_.reserve_on_device<Sums>((std::size_t{count} + messages_of_sum - 1) / messages_of_sum);
+    const auto views = memory_.reserve_on_device<MessageView>(count);
+    const auto first_tile = memory_.reserve_on_device<std::uint64_t>(std::size_t{count} + 1);
+    const auto hash_views = memory_.reserve_on_device<HashView>(is_aead ? count : 0);
+    const auto first_chunk = memory_.reserve_on_device<std::uint64_t>(is_aead ? std::size_t{count} + 1 : 0);
+    memory_.allocate(stream, Wiping::needless);
+    buffers_ = {summary,
+                memory_.device(sums),
+                memory_.device(views),
+                is_aead ? memory_.device(hash_views) : nullptr,
+                memory_.device(first_tile),
+                is_aead ? memory_.device(first_chunk) : nullptr};
+  }
+
+  const SummaryBuffers& buffers() const { return buffers_; }
+
+ private:
+  Upload memory_;
+  SummaryBuffers buffers_{};
+};
 
 }  // namespace warpcipher::cuda

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "engine/cuda/aes/ccm.hpp"
 #include "engine/cuda/aes/choose.hpp"
-#include "engine/cuda/aes/counter_batch.hpp"
-#include "engine/cuda/aes/first_blocks.hpp"
-#include "engine/cuda/aes/gcm_siv.hpp"
-#include "engine/cuda/aes/parallel.hpp"
-#include "engine/cuda/aes/serial_aes.hpp"
-#include "engine/cuda/des/bitslice.hpp"
-#include "engine/cuda/des/serial.hpp"
+#include "engine/cuda/aes/launches.hpp"
+#include "engine/cuda/des/launches.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/order.hpp"
-#include "engine/cuda/inputs/wipe_forged.hpp"
+#include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda {

@@ -6,11 +6,16 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/chacha/choose.hpp"
 #include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/decision.hpp"
+#include "engine/policy.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda {
@@ -89,5 +94,22 @@ LaunchPlan plan_launches(const Device& device, const BatchFacts& facts);
 // Is shown each plan of a launch that begins, if it is set: for tests.
 using PlanObserver = void (*)(const BatchFacts& facts, const LaunchPlan& plan);
 extern std::atomic<PlanObserver> plan_observer;
+
+// --- The plan of launches for a batch, printed.
+// DeviceEngine::explain(), for any device, which need not exist. Throws Error{invalid_argument} for a shape that no
+// batch has, and what the choices throw.
+std::vector<Decision> explain(const Conditions& now, const BatchShape& shape);
+
+// The same of a plan.
+std::vector<Decision> to_decisions(const Conditions& now, const LaunchPlan& plan);
+
+// --- The choices between compiled kernels that the tuner may make for a device, and the defaults without a tuner, each
+// with the measurement behind it.
+// Throws as overrides().
+std::vector<Policy> policies(const Device& device);
+
+// An empty value restores the default. An unknown name or value, or a value that the device cannot run, changes
+// nothing.
+void choose_policy(const Device& device, std::string_view name, std::string_view value);
 
 }  // namespace warpcipher::cuda

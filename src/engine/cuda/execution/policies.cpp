@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/execution/policies.hpp"
+#include "engine/cuda/execution/launch_plan.hpp"
 
 #include <array>
 #include <string>

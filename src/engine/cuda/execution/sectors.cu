@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/execution/sectors.hpp"
+#include "engine/cuda/execution/columns.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <bit>
 
-#include "engine/cuda/aes/hybrid_rows.hpp"
+#include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
-#include "engine/cuda/execution/plan_memory.hpp"
 #include "engine/cuda/runtime/check.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher::cuda {

@@ -10,7 +10,7 @@
 
 #include "cipher/gf128.hpp"
 #include "core/wipe.hpp"
-#include "engine/cuda/aes/gcm_siv.hpp"
+#include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/inputs/aes_keys.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "message/key.hpp"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/chacha/choose.hpp"
-#include "engine/cuda/chacha/key_stream.hpp"
-#include "engine/cuda/chacha/messages.hpp"
-#include "engine/cuda/chacha/prepare.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 
 namespace warpcipher::cuda {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"

@@ -4,12 +4,9 @@
 #include <bit>
 #include <optional>
 
-#include "engine/cuda/ghash/chunk_list.hpp"
-#include "engine/cuda/ghash/chunks.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/ghash/matrices.cuh"
-#include "engine/cuda/ghash/powers.hpp"
-#include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/runtime/memory.hpp"

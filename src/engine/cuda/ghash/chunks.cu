@@ -12,7 +12,7 @@
 //
 // For many short messages, joining 32 lanes would take longer than hashing. So four lanes take a whole message, with
 // its tag: here or, with one key, on tensor cores (message_rows.cuh).
-#include "engine/cuda/ghash/chunks.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 
 #include <algorithm>
 

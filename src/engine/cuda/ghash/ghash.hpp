@@ -6,7 +6,7 @@
 #include <span>
 
 #include "cipher/gf128.hpp"
-#include "engine/cuda/ghash/tensor.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"

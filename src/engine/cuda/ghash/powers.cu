@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/ghash/powers.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 
 #include "engine/cuda/ghash/matrices.cuh"
 #include "engine/cuda/ghash/view.cuh"

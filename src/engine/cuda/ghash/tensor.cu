@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/ghash/tensor.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 
 #include <algorithm>
 
 #include "engine/cuda/ghash/message_rows.cuh"
 #include "engine/cuda/ghash/tensor.cuh"
-#include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::ghash {

@@ -2,7 +2,7 @@
 // The blocks of a message as GHASH reads them (inputs/hash_view.hpp), and how a warp finds its chunk.
 #pragma once
 
-#include "engine/cuda/ghash/chunk_list.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/inputs/element.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/realign.cuh"

@@ -13,7 +13,6 @@
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/pinned_pool.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::cuda {
 

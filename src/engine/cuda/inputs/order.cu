@@ -7,7 +7,6 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 #include "engine/cuda/runtime/launch.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "engine/stream.hpp"
+
 namespace warpcipher::cuda {
 
 // Throws Error{engine_failure}. For files with kernels, which need not include <string> then.
@@ -15,5 +17,8 @@ namespace warpcipher::cuda {
 inline void check(cudaError_t error, const char* doing) {
   if (error != cudaSuccess) throw_error(error, doing);
 }
+
+// --- A stream as the CUDA runtime takes it.
+inline cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 }  // namespace warpcipher::cuda

@@ -9,7 +9,6 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/launch.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {

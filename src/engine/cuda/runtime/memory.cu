@@ -14,7 +14,6 @@
 #include "core/fork.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {

@@ -3,6 +3,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
+template void launch_parallel<XtsMode<false>>(const ParallelLaunch&, XtsMode<false>::Parameters);
+
 template void launch_parallel<XtsMode<true>>(const ParallelLaunch&, XtsMode<true>::Parameters);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -8,7 +8,10 @@
 #include "cipher/poly1305.hpp"
 #include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/block.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda::chacha {
 
@@ -84,5 +87,61 @@ struct Tags {
   std::uint32_t* verdicts;     // nullptr: tags are written. Else 1 if the tag matches, or 0
   bool are_sums;               // Message::is_part: instead of tags
 };
+
+// --- The kernels of the family; choose.hpp chooses. Host code only, so that the choice can be tested without a GPU.
+enum class StreamKernel : std::uint8_t {
+  packed,  // four lanes a message: many short ones
+  tiles,   // a warp takes 256 blocks of one message
+};
+
+enum class AeadKernel : std::uint8_t {
+  chunks,  // text and Poly1305 in one pass, Poly1305 on tensor cores
+  lanes,   // text and Poly1305 by up to 32 lanes a message, from its key to its tag: many of them
+};
+
+// --- ChaCha20-Poly1305 (RFC 8439, section 2.8): tags, and texts with their tags.
+// The best number of Poly1305's blocks in a chunk, for a batch of about `blocks`.
+std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
+
+// AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
+// wiped before later work of the stream begins.
+void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, bool encrypting);
+
+// --- Texts XORed with ChaCha20's key stream: a block a lane.
+void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch);
+
+// --- ChaCha20-Poly1305 of many messages in one kernel: AeadKernel::lanes.
+struct Messages {
+  const MessageView* views;
+  const HashView* hash_views;
+  const std::uint8_t* keys;  // 32 bytes each, one after another, at any address
+  std::uint32_t messages;
+  NonceForm form;
+  std::uint32_t* verdicts;  // nullptr: tags are written. Else 1 if the tag matches, or 0
+};
+
+// Texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is wiped before the
+// kernel ends. blocks: ChaCha20's, of all messages, or about as many.
+void run_messages(const Device& device, Stream stream, const Messages& messages, std::uint64_t blocks, bool encrypting,
+                  const Speculation& speculation);
+
+// --- What the GPU derives from the key and the nonce of each message, a lane a message.
+struct Preparation {
+  const MessageView* views;
+  const HashView* hash_views;  // NonceForm::extended, and parts of messages
+  const std::uint8_t* keys;    // 32 bytes each, one after another, at any address
+  std::uint32_t messages;
+  NonceForm form;
+  bool are_parts;      // Message::is_part
+  KeyStream* streams;  // of each message, to be written
+  Block* r;            // AEADs: the halves of its one-time key (RFC 8439, section 2.6); or nullptr
+  Block* s;
+};
+
+// XChaCha20: by HChaCha20 first. A speculative launch prepares whatever the summary says.
+void prepare(const Device& device, Stream stream, const Preparation& preparation, const Speculation& speculation);
+
+// The powers of each r.
+void make_factors(const Device& device, Stream stream, const Block* r, const Factors& factors);
 
 }  // namespace warpcipher::cuda::chacha

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/aes/parallel.cuh"
-
-namespace warpcipher::cuda::lane_table {
-
-template void launch_parallel<EcbEncryption>(const ParallelLaunch&, EcbEncryption::Parameters);
-
-}  // namespace warpcipher::cuda::lane_table
