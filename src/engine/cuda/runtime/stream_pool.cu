@@ -12,7 +12,6 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "engine/cuda/runtime/check.hpp"
 
 namespace warpcipher::cuda {
 namespace {
