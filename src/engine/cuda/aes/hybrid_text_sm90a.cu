@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/aes/hybrid.hpp"
-#include "engine/cuda/aes/hybrid_counter.cuh"
-#include "engine/cuda/aes/hybrid_packed.cuh"
 #include "engine/cuda/aes/hybrid_text.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
@@ -53,27 +51,5 @@ template void launch_hybrid_text<XtsMode<false>>(const Device&, Stream, const Te
                                                  const NoParameters&);
 template void launch_hybrid_text<XtsMode<true>>(const Device&, Stream, const TextSource<UnitSource>&,
                                                 const NoParameters&);
-
-// --- In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
-template <class Mode>
-void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
-                           const CounterParameters& parameters) {
-  launch(is_aligned(message.view) ? &hybrid_counter_kernel<Mode, true> : &hybrid_counter_kernel<Mode, false>,
-         LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, message,
-         parameters);
-}
-
-template void launch_hybrid_counter<CounterMode>(const Device&, Stream, const CounterSource<SingleSource>&,
-                                                 const CounterParameters&);
-template void launch_hybrid_counter<KeyStreamMode>(const Device&, Stream, const CounterSource<SingleSource>&,
-                                                   const CounterParameters&);
-
-// --- In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
-void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                          const CounterParameters& parameters, const PackedLayout& layout,
-                          const Speculation& speculation) {
-  launch(&hybrid_packed_kernel, LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len},
-         stream, batch, parameters, layout, speculation);
-}
 
 }  // namespace warpcipher::cuda::lane_table
