@@ -6,8 +6,7 @@
 
 #include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
-#include "message/nonces.hpp"
-#include "message/overlap.hpp"
+#include "message/checks.hpp"
 #include "mode/stream.hpp"
 
 namespace warpcipher {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/wipe.hpp"
-#include "message/nonces.hpp"
+#include "message/checks.hpp"
 
 namespace warpcipher {
 namespace {

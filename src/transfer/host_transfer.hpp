@@ -12,7 +12,7 @@
 // depend on each other; the copy engines and multiprocessors of a GPU take work of different streams as it gets ready.
 // Streams for kinds of work would need two events a piece to say the same.
 //
-// transfer_mode.hpp has the modes in which texts travel. Contiguous sectors (contiguous_runs.hpp) are one text: the
+// transfer_modes.hpp has the modes in which texts travel. Contiguous sectors (contiguous_runs.hpp) are one text: the
 // device is told the first sector and their number.
 #pragma once
 

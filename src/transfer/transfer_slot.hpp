@@ -15,7 +15,7 @@
 #include "transfer/bounce_buffer.hpp"
 #include "transfer/copy.hpp"
 #include "transfer/piece.hpp"
-#include "transfer/transfer_mode.hpp"
+#include "transfer/transfer_modes.hpp"
 
 namespace warpcipher {
 

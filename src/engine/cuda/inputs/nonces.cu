@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t threads = 128;
 
-// As NonceHash in src/message/nonces.cpp.
+// As NonceHash in src/message/checks.cpp.
 __device__ __forceinline__ std::uint64_t fold(std::uint64_t a, std::uint64_t b) { return a * b ^ __umul64hi(a, b); }
 
 __device__ __forceinline__ std::uint64_t pair_of(std::uint32_t a, std::uint32_t b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for nonces that a batch on the GPU uses twice, as src/message/nonces.hpp does on the host.
+// Looks for nonces that a batch on the GPU uses twice, as src/message/checks.hpp does on the host.
 #pragma once
 
 #include <cstdint>

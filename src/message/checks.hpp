@@ -21,4 +21,9 @@ bool needs_own_nonce(const Message& message);
 // The end of an error: why a nonce must not repeat.
 std::string repeated_nonce_rule(const Algorithm& algorithm);
 
+// --- The check that messages of a batch do not disturb each other: they run in any order, at the same time.
+// Throws Error{invalid_argument} that names the two messages when one writes (text or tag) where another reads or
+// writes. Reading the same bytes is allowed. message.cpp checks the buffers of one message against each other.
+void check_overlap_between(std::span<const Message> messages);
+
 }  // namespace warpcipher
