@@ -5,7 +5,7 @@
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
-#include "mode/gcm.hpp"
+#include "mode/gcm_counter.hpp"
 
 namespace warpcipher {
 namespace {
