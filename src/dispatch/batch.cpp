@@ -12,8 +12,6 @@
 namespace warpcipher {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 bool lies_on_device(const std::vector<Message>& messages) {
   return !messages.empty() && messages[0].memory == Memory::device;
 }
@@ -41,7 +39,7 @@ void Batch::check_process() const {
 std::size_t Batch::add(const Message& message) {
   check_process();
   const std::lock_guard lock(mutex_);
-  if (started_) fail("the batch has been started: make a new one for more messages");
+  if (started_) refuse("the batch has been started: make a new one for more messages");
   messages_.push_back(message);
   return messages_.size() - 1;
 }
@@ -49,7 +47,7 @@ std::size_t Batch::add(const Message& message) {
 void Batch::start(Stream stream, WhenDone when_done) {
   check_process();
   const std::lock_guard lock(mutex_);
-  if (started_) fail("the batch has been started before");
+  if (started_) refuse("the batch has been started before");
   results_.resize(messages_.size());
   failure_ = nullptr;  // of a start that found no thread
   int device = -1;
@@ -90,7 +88,7 @@ Status Batch::wait() {
   if (!in_child() || !is_done()) {
     check_process();
     const std::lock_guard lock(mutex_);
-    if (!started_) fail("the batch has not been started");
+    if (!started_) refuse("the batch has not been started");
     if (thread_.joinable()) thread_.join();
   }
   if (failure_) std::rethrow_exception(failure_);
@@ -98,10 +96,10 @@ Status Batch::wait() {
 }
 
 Result Batch::result(std::size_t index) const {
-  if (!is_done()) fail("the batch is not done: wait for it first");
-  if (failure_) fail("the batch failed as a whole, so no message has a result");
+  if (!is_done()) refuse("the batch is not done: wait for it first");
+  if (failure_) refuse("the batch failed as a whole, so no message has a result");
   if (index >= results_.size()) {
-    fail("message " + std::to_string(index) + " of a batch of " + std::to_string(results_.size()));
+    refuse("message " + std::to_string(index) + " of a batch of " + std::to_string(results_.size()));
   }
   return results_[index];
 }

@@ -14,12 +14,10 @@
 namespace warpcipher {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 void check_count(const char* what, std::size_t got, std::size_t count) {
   if (got != count) {
-    fail(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
-         std::to_string(count) + " messages");
+    refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
+           std::to_string(count) + " messages");
   }
 }
 
@@ -37,41 +35,41 @@ void check_columns(const Columns& c) {
   check_buffer_len("aad", c.aad.size());
   check_buffer_len("a tag", c.tag_len);
   check_buffer_len("key_bytes", c.key_bytes.size());
-  if (c.key_count() == 0) fail("no key given");
+  if (c.key_count() == 0) refuse("no key given");
   if (c.algorithm != nullptr) {
-    if (!c.keys.empty()) fail("keys are given twice: as objects and as bytes");
+    if (!c.keys.empty()) refuse("keys are given twice: as objects and as bytes");
     if (c.key_bytes.size() % c.algorithm->key_len() != 0) {
-      fail("the keys of " + std::string(c.algorithm->name) + " have " + std::to_string(c.algorithm->key_len()) +
-           " bytes each, got " + std::to_string(c.key_bytes.size()) + " bytes in all");
+      refuse("the keys of " + std::string(c.algorithm->name) + " have " + std::to_string(c.algorithm->key_len()) +
+             " bytes each, got " + std::to_string(c.key_bytes.size()) + " bytes in all");
     }
   }
   if (c.columns_memory == Memory::device && c.memory == Memory::host) {
-    fail("columns in device memory describe text in device memory, but the text lies on the host");
+    refuse("columns in device memory describe text in device memory, but the text lies on the host");
   }
   check_count("in_lengths", c.in_lengths.size(), c.count);
   check_column("in_offsets", c.in_offsets.size(), c.count);
   check_column("out_offsets", c.out_offsets.size(), c.count);
   check_column("key_index", c.key_index.size(), c.count);
   check_column("aad_offsets", c.aad_offsets.size(), c.count);
-  if (c.aad_offsets.size() != c.aad_lengths.size()) fail("aad_offsets and aad_lengths go together");
+  if (c.aad_offsets.size() != c.aad_lengths.size()) refuse("aad_offsets and aad_lengths go together");
   const Algorithm& algorithm = c.algorithm_of_all();
   for (const Key* key : c.keys) {
     if (&key->algorithm() != &algorithm) {
-      fail("all keys of a columnar batch have one algorithm: got " + std::string(algorithm.name) + " and " +
-           std::string(key->algorithm().name));
+      refuse("all keys of a columnar batch have one algorithm: got " + std::string(algorithm.name) + " and " +
+             std::string(key->algorithm().name));
     }
   }
   if (c.iv_len != 0 ? c.ivs.size() / c.iv_len != c.count || c.ivs.size() % c.iv_len != 0 : !c.ivs.empty()) {
-    fail("ivs has " + std::to_string(c.ivs.size()) + " bytes, expected " + std::to_string(c.count) + " times " +
-         std::to_string(c.iv_len));
+    refuse("ivs has " + std::to_string(c.ivs.size()) + " bytes, expected " + std::to_string(c.count) + " times " +
+           std::to_string(c.iv_len));
   }
 }
 
 template <class Byte>
 Byte* slice(std::span<Byte> buffer, std::uint64_t offset, std::uint64_t len, const char* what, std::size_t index) {
   if (offset > buffer.size() || len > buffer.size() - offset) {
-    fail("message " + std::to_string(index) + ": " + what + " range of " + std::to_string(len) + " bytes at " +
-         std::to_string(offset) + " leaves the buffer of " + std::to_string(buffer.size()) + " bytes");
+    refuse("message " + std::to_string(index) + ": " + what + " range of " + std::to_string(len) + " bytes at " +
+           std::to_string(offset) + " leaves the buffer of " + std::to_string(buffer.size()) + " bytes");
   }
   return buffer.data() + offset;
 }
@@ -83,8 +81,8 @@ std::vector<Message> to_messages(const Columns& c) {
   for (std::size_t i = 0; i < c.count; ++i) {
     const std::uint32_t key = c.key_index.empty() ? 0 : c.key_index[i];
     if (key >= c.keys.size()) {
-      fail("message " + std::to_string(i) + ": key index " + std::to_string(key) + " of " +
-           std::to_string(c.keys.size()) + " keys");
+      refuse("message " + std::to_string(i) + ": key index " + std::to_string(key) + " of " +
+             std::to_string(c.keys.size()) + " keys");
     }
     Message& m = messages[i];
     m.key = c.keys[key];
@@ -96,8 +94,8 @@ std::vector<Message> to_messages(const Columns& c) {
     m.in = slice(c.in, in_offset, in_len, "in", i);
     next_in = in_offset + in_len;
     if (!encrypting && in_len < c.tag_len) {
-      fail("message " + std::to_string(i) + " has " + std::to_string(in_len) + " bytes, too short for a tag of " +
-           std::to_string(c.tag_len));
+      refuse("message " + std::to_string(i) + " has " + std::to_string(in_len) + " bytes, too short for a tag of " +
+             std::to_string(c.tag_len));
     }
     m.in_len = encrypting ? in_len : in_len - c.tag_len;
     const std::uint64_t out_offset = c.out_offsets.empty() ? next_out : c.out_offsets[i];

@@ -13,33 +13,28 @@
 namespace warpcipher {
 namespace {
 
-constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;  // far from the end of off_t
-constexpr std::size_t chunks_at_once = 16384;  // of a core; fewer take less time than another takes to wake
-
-[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
-[[noreturn]] void fail(std::size_t chunk, const std::string& text) {
-  fail("chunk " + std::to_string(chunk) + ": " + text);
+[[noreturn]] void refuse_chunk(std::size_t chunk, const std::string& text) {
+  refuse("chunk " + std::to_string(chunk) + ": " + text);
 }
 
 void check_count(const char* what, std::size_t got, std::size_t count, bool may_be_absent) {
   if (got == count || (got == 0 && may_be_absent)) return;
-  fail(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
-       std::to_string(count) + " chunks");
+  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
+         std::to_string(count) + " chunks");
 }
 
 void check_bytes(const char* what, std::size_t got, std::size_t count, std::size_t each) {
   if (got == 0 || got / each == count) {
     if (got % each == 0) return;
   }
-  fail(std::string(what) + " has " + std::to_string(got) + " bytes, expected " + std::to_string(each) +
-       " for each of " + std::to_string(count) + " chunks");
+  refuse(std::string(what) + " has " + std::to_string(got) + " bytes, expected " + std::to_string(each) +
+         " for each of " + std::to_string(count) + " chunks");
 }
 
 void check_range(std::size_t chunk, const char* what, std::uint64_t offset, std::uint64_t len, std::uint64_t size) {
   if (offset <= size && len <= size - offset) return;
-  fail(chunk, std::string(what) + " range [" + std::to_string(offset) + ", +" + std::to_string(len) +
-                  ") leaves the buffer of " + std::to_string(size) + " bytes");
+  refuse_chunk(chunk, std::string(what) + " range [" + std::to_string(offset) + ", +" + std::to_string(len) +
+                          ") leaves the buffer of " + std::to_string(size) + " bytes");
 }
 
 void check_columns(const FileChunks& c) {
@@ -50,18 +45,18 @@ void check_columns(const FileChunks& c) {
   check_count("out_offsets", c.out_offsets.size(), c.count, true);
   check_count("aad_offsets", c.aad_offsets.size(), c.count, true);
   check_count("skips", c.skips.size(), c.count, true);
-  if (c.skips.size() != c.takes.size()) fail("skips and takes go together");
-  if (c.aad_offsets.size() != c.aad_lengths.size()) fail("aad_offsets and aad_lengths go together");
-  if (c.keys.empty()) fail("no key given");
+  if (c.skips.size() != c.takes.size()) refuse("skips and takes go together");
+  if (c.aad_offsets.size() != c.aad_lengths.size()) refuse("aad_offsets and aad_lengths go together");
+  if (c.keys.empty()) refuse("no key given");
   check_buffer_len("an IV", c.iv_len);
   check_buffer_len("a tag", c.tag_len);
   check_buffer_len("out", c.out.size());
   check_buffer_len("aad", c.aad.size());
-  if (c.iv_len == 0 && !c.ivs.empty()) fail("ivs are given, but iv_len is 0");
+  if (c.iv_len == 0 && !c.ivs.empty()) refuse("ivs are given, but iv_len is 0");
   if (c.iv_len != 0) check_bytes("ivs", c.ivs.size(), c.count, c.iv_len);
   if (c.tag_len != 0) check_bytes("tags", c.tags.size(), c.count, c.tag_len);
   if (c.key_index.empty() && c.keys.size() > 1) {
-    fail(std::to_string(c.keys.size()) + " keys and no key_index: it says which chunk takes which key");
+    refuse(std::to_string(c.keys.size()) + " keys and no key_index: it says which chunk takes which key");
   }
 }
 
@@ -70,18 +65,18 @@ void check_algorithm(const FileChunks& c) {
   const std::string name(algorithm.name);
   for (const Key* const key : c.keys) {
     if (&key->algorithm() != &algorithm) {
-      fail("all keys of a file's chunks have one algorithm: got " + name + " and " +
-           std::string(key->algorithm().name));
+      refuse("all keys of a file's chunks have one algorithm: got " + name + " and " +
+             std::string(key->algorithm().name));
     }
   }
   if (c.has_mac() == algorithm.is_aead()) {
-    fail(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
-                     : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
+    refuse(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
+                       : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
   }
-  if (c.has_mac() && !c.aad.empty()) fail("chunks with an HMAC take no associated data");
-  if (c.has_mac() && algorithm.mode.id != Mode::ctr) fail("an HMAC goes with CTR, got " + name);
+  if (c.has_mac() && !c.aad.empty()) refuse("chunks with an HMAC take no associated data");
+  if (c.has_mac() && algorithm.mode.id != Mode::ctr) refuse("an HMAC goes with CTR, got " + name);
   if (c.has_mac() && (c.tag_len < 10 || c.tag_len > 64)) {
-    fail("an HMAC is cut to 10 bytes or more, got a tag_len of " + std::to_string(c.tag_len));
+    refuse("an HMAC is cut to 10 bytes or more, got a tag_len of " + std::to_string(c.tag_len));
   }
 }
 
@@ -124,7 +119,7 @@ void check_outputs(const FileChunks& c) {
   for (std::size_t k = 1; k < places.size(); ++k) {
     const std::size_t before = places[k - 1].second;
     if (places[k].first - places[k - 1].first < c.take(before)) {
-      fail(places[k].second, "writes where chunk " + std::to_string(before) + " does");
+      refuse_chunk(places[k].second, "writes where chunk " + std::to_string(before) + " does");
     }
   }
 }
@@ -135,7 +130,7 @@ void check_apart_from_out(const FileChunks& c) {
   const auto check = [&](const char* what, const void* data, std::size_t len) {
     const auto begin = reinterpret_cast<std::uintptr_t>(data), out = reinterpret_cast<std::uintptr_t>(c.out.data());
     if (len == 0 || c.out.empty() || begin >= out + c.out.size() || out >= begin + len) return;
-    fail(std::string(what) + " overlaps out: text is not decrypted in place here, give separate buffers");
+    refuse(std::string(what) + " overlaps out: text is not decrypted in place here, give separate buffers");
   };
   const auto check_column = [&](const char* what, const auto& column) {
     check(what, column.data(), column.size_bytes());
@@ -181,12 +176,13 @@ bool are_sound(const FileChunks& c) {
 void check_each(const FileChunks& c) {
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
-    if (c.lengths[i] > most_buffer_len) fail(i, "has " + std::to_string(c.lengths[i]) + " bytes: more than 2^56");
+    if (c.lengths[i] > most_buffer_len)
+      refuse_chunk(i, "has " + std::to_string(c.lengths[i]) + " bytes: more than 2^56");
     if (c.file_offsets[i] > most_offset) {
-      fail(i, "lies at byte " + std::to_string(c.file_offsets[i]) + " of the file: beyond 2^62");
+      refuse_chunk(i, "lies at byte " + std::to_string(c.file_offsets[i]) + " of the file: beyond 2^62");
     }
     if (c.source.descriptor < 0) {
-      if (c.file_offsets[i] < c.source.begin) fail(i, "lies before the bytes that are given");
+      if (c.file_offsets[i] < c.source.begin) refuse_chunk(i, "lies before the bytes that are given");
       check_range(i, "in", c.file_offsets[i] - c.source.begin, c.len_in_file(i), c.source.bytes.size());
     }
     check_range(i, "wanted", c.skip(i), c.take(i), c.lengths[i]);
@@ -195,8 +191,8 @@ void check_each(const FileChunks& c) {
     next = place + c.take(i);
     if (!c.aad_offsets.empty()) check_range(i, "aad", c.aad_offsets[i], c.aad_lengths[i], c.aad.size());
     if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) {
-      fail(i, "key index " + std::to_string(c.key_index[i]) + ", but there are " + std::to_string(c.keys.size()) +
-                  " keys");
+      refuse_chunk(i, "key index " + std::to_string(c.key_index[i]) + ", but there are " +
+                          std::to_string(c.keys.size()) + " keys");
     }
   }
 }

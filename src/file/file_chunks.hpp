@@ -12,6 +12,11 @@
 
 namespace warpcipher {
 
+inline constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;  // of a file: far from the end of off_t
+
+// Chunks that a core checks or lays out at once: fewer take less time than another core takes to wake.
+inline constexpr std::size_t chunks_at_once = 16384;
+
 // The encrypted bytes: a file that takes pread(), or memory that holds a part of one.
 struct ChunkSource {
   int descriptor = -1;

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::size_t most_vectors = 64;
-constexpr std::size_t chunks_at_once = 16384;  // of a core; fewer take less time than another takes to wake
 // Chunks may be the same bytes over and over: what they take together could be beyond 64 bits.
 constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 

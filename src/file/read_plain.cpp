@@ -13,13 +13,12 @@
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
+#include "file/file_chunks.hpp"
 #include "file/file_work.hpp"
 #include "file/slots.hpp"
 
 namespace warpcipher {
 namespace {
-
-constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;
 
 class PlainReading {
  public:

@@ -10,7 +10,6 @@
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t chunks_at_once = 16384;  // of a core; fewer take less time than another takes to wake
 constexpr std::size_t most_iv_len = 16;
 
 void check(const RegularLayout& layout, const RegularNonces& nonces, std::uint64_t begin, std::uint64_t len) {

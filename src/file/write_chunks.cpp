@@ -23,13 +23,10 @@ namespace warpcipher {
 namespace {
 
 constexpr std::size_t alignment = 16;  // what GPUs load at once
-constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;
-
-[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 void check_count(const char* what, std::size_t got, std::size_t expected) {
   if (got == expected) return;
-  fail(std::string(what) + " has " + std::to_string(got) + " entries, expected " + std::to_string(expected));
+  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected " + std::to_string(expected));
 }
 
 void check(const ChunksToWrite& c) {
@@ -37,13 +34,13 @@ void check(const ChunksToWrite& c) {
   check_count("file_offsets", c.file_offsets.size(), c.count);
   check_count("lengths", c.lengths.size(), c.count);
   if (!c.key_index.empty()) check_count("key_index", c.key_index.size(), c.count);
-  if (c.keys.empty()) fail("no key given");
-  if (c.key_index.empty() && c.keys.size() > 1) fail("several keys and no key_index");
+  if (c.keys.empty()) refuse("no key given");
+  if (c.key_index.empty() && c.keys.size() > 1) refuse("several keys and no key_index");
   const Algorithm& algorithm = c.keys[0]->algorithm();
   for (const Key* const key : c.keys) {
-    if (&key->algorithm() != &algorithm) fail("all keys of a file's chunks have one algorithm");
+    if (&key->algorithm() != &algorithm) refuse("all keys of a file's chunks have one algorithm");
   }
-  if (!algorithm.is_aead()) fail(std::string(algorithm.name) + " authenticates nothing: expected an AEAD");
+  if (!algorithm.is_aead()) refuse(std::string(algorithm.name) + " authenticates nothing: expected an AEAD");
   check_buffer_len("an IV", c.iv_len);
   check_buffer_len("a tag", c.tag_len);
   check_count("ivs", c.ivs.size(), c.count * c.iv_len);
@@ -52,11 +49,12 @@ void check(const ChunksToWrite& c) {
   for (std::size_t i = 0; i < c.count; ++i) {
     const std::string chunk = "chunk " + std::to_string(i);
     if (c.lengths[i] + c.tag_len > most_device_chunk_len) {
-      fail(chunk + " has " + std::to_string(c.lengths[i]) + " bytes, and with its tag one that a device encrypts has " +
-           std::to_string(most_device_chunk_len) + " at most");
+      refuse(chunk + " has " + std::to_string(c.lengths[i]) +
+             " bytes, and with its tag one that a device encrypts has " + std::to_string(most_device_chunk_len) +
+             " at most");
     }
-    if (c.file_offsets[i] > most_offset) fail(chunk + " lies beyond byte 2^62 of the file");
-    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) fail(chunk + " has a key index without a key");
+    if (c.file_offsets[i] > most_offset) refuse(chunk + " lies beyond byte 2^62 of the file");
+    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) refuse(chunk + " has a key index without a key");
     text_len += c.lengths[i];
   }
   for (const TextPart& part : c.parts) {
@@ -64,7 +62,7 @@ void check(const ChunksToWrite& c) {
     parts_len = std::min(parts_len + part.len, most_offset);
   }
   if (parts_len != text_len) {
-    fail("the parts have " + std::to_string(parts_len) + " bytes, and the chunks take " + std::to_string(text_len));
+    refuse("the parts have " + std::to_string(parts_len) + " bytes, and the chunks take " + std::to_string(text_len));
   }
 }
 

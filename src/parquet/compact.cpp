@@ -15,8 +15,6 @@ constexpr const char* expected = ": expected an integer that is not negative";
 
 }  // namespace
 
-void refuse(const std::string& why) { throw Error(Status::invalid_argument, why); }
-
 CompactReader::CompactReader(Bytes text, std::size_t position)
     : text_(text), start_(std::min(position, text.size())), position_(start_) {}
 

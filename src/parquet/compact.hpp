@@ -27,8 +27,6 @@ constexpr bool is_integer(Kind kind) { return kind == Kind::i16 || kind == Kind:
 
 inline constexpr int max_depth = 48;  // of structs and containers in each other; a Parquet footer has 7
 
-[[noreturn]] void refuse(const std::string& why);
-
 constexpr std::uint64_t zigzag(std::int64_t value) {
   return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
 }

@@ -18,7 +18,6 @@
 namespace warpcipher::parquet {
 namespace {
 
-constexpr std::size_t head_size = length_size + nonce_size;
 constexpr std::size_t counter_iv_size = nonce_size + 4;
 
 // A longer piece is one long page, which cores share.

@@ -12,7 +12,7 @@ namespace warpcipher::parquet {
 namespace {
 
 using namespace page_header;
-constexpr std::int64_t dictionary_page = 2;
+constexpr std::int64_t dictionary_page_type = 2;
 constexpr std::size_t longest_i32 = 5;
 constexpr std::uint8_t next_i32 = 0x15;  // the next number, type i32
 
@@ -35,7 +35,7 @@ std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std
     end = field.number == compressed_size ? reader.position() : end;
   }
   if (!type || !size || *size < 0 || static_cast<std::uint64_t>(*size) != sealed) return 0;
-  if ((*type == dictionary_page) != is_dictionary || varint_size(plain << 1) > end - start) return 0;
+  if ((*type == dictionary_page_type) != is_dictionary || varint_size(plain << 1) > end - start) return 0;
   std::uint64_t value = plain << 1;
   for (std::size_t i = start; i + 1 < end; ++i, value >>= 7) text[i] = static_cast<std::uint8_t>(value | 128);
   text[end - 1] = static_cast<std::uint8_t>(value);
@@ -91,7 +91,7 @@ std::size_t shrink_header(std::span<std::uint8_t> text, std::uint64_t sealed, st
   if (size != sealed) {
     refuse("it is for a page of " + std::to_string(size) + " bytes, and the page has " + std::to_string(sealed));
   }
-  if ((type == dictionary_page) != is_dictionary) refuse("it is for a page of type " + std::to_string(type));
+  if ((type == dictionary_page_type) != is_dictionary) refuse("it is for a page of type " + std::to_string(type));
   fields.erase(checksum);
   fields.set(compressed_size, static_cast<std::int64_t>(plain));
   write_padded(fields, header);

@@ -162,8 +162,6 @@ ChunkModules lay_out_chunks(Bytes data, std::span<const ChunkText> chunks, std::
 
 namespace {
 
-constexpr std::uint64_t head_size = length_size + nonce_size;
-
 void check_head(std::size_t size, std::uint64_t module) {
   if (size >= head_size && module <= size - head_size) return;
   refuse("a module at " + std::to_string(module) + " in " + std::to_string(size) + " bytes");

@@ -21,6 +21,7 @@ using Column = std::vector<std::uint64_t>;
 
 inline constexpr std::size_t length_size = 4;
 inline constexpr std::size_t nonce_size = 12;
+inline constexpr std::size_t head_size = length_size + nonce_size;
 inline constexpr std::size_t tag_size = 16;
 inline constexpr std::size_t gcm_overhead = length_size + nonce_size + tag_size;
 inline constexpr std::uint64_t most_ordinal = 32767;

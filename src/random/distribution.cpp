@@ -18,8 +18,6 @@ constexpr std::array<std::string_view, 13> type_names = {"bool",     "int8",    
                                                          "bfloat16", "float32", "float64"};
 constexpr std::array<std::size_t, 13> type_lens = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
 
-[[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 template <std::size_t N>
 std::size_t find(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
   for (std::size_t i = 0; i < N; ++i) {

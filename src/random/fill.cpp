@@ -11,8 +11,6 @@
 namespace warpcipher::random {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 enum class Place : std::uint8_t { threads, definition, device };
 
 Place find_place(std::string_view engine, Memory memory) {

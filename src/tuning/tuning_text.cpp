@@ -44,8 +44,6 @@ std::string hex(std::uint64_t value) {
   return out.str();
 }
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(Status::invalid_argument, why); }
-
 double number(std::istringstream& line) {
   std::string word;
   line >> word;

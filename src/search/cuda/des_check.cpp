@@ -14,9 +14,9 @@ constexpr std::size_t half_key = 28;
 // Pairs of rounds before which the halves of the key rotate by one bit, not by two: 1 and 9, 2 and 16.
 constexpr unsigned single_turns[] = {0x11, 0x81};
 
-class Writer {
+class CheckWriter {
  public:
-  explicit Writer(const DesCheck& check) : check_(check), round_(DesCircuit::one_round()) {}
+  explicit CheckWriter(const DesCheck& check) : check_(check), round_(DesCircuit::one_round()) {}
 
   std::string write() {
     declare();
@@ -245,6 +245,6 @@ class Writer {
 
 }  // namespace
 
-std::string write_des_check(const DesCheck& check) { return Writer(check).write(); }
+std::string write_des_check(const DesCheck& check) { return CheckWriter(check).write(); }
 
 }  // namespace warpcipher::search::cuda

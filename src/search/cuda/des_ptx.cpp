@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::uint32_t no_register = ~std::uint32_t{0};
 
-class Writer {
+class KernelWriter {
  public:
-  Writer(const DesCircuit& circuit, std::span<const Comparison> compared, std::span<const std::uint8_t> positions,
-         const DesLayout& layout, const DesPolicy& policy)
+  KernelWriter(const DesCircuit& circuit, std::span<const Comparison> compared, std::span<const std::uint8_t> positions,
+               const DesLayout& layout, const DesPolicy& policy)
       : circuit_(circuit),
         compared_(compared),
         positions_(positions),
@@ -304,7 +304,7 @@ class Writer {
 
 DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy) {
-  return Writer(circuit, compared, positions, layout, policy).write();
+  return KernelWriter(circuit, compared, positions, layout, policy).write();
 }
 
 }  // namespace warpcipher::search::cuda
