@@ -90,6 +90,7 @@ message(STATUS "CUDA engine: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, machine code f
 # Gives each CUDA source the code it is compiled to, and lets the host's compiler alone take those without device code:
 # no kernel in it, and no .cuh in what it includes. nvcc would take three times as long for the same.
 function(warpcipher_cuda_sources)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foreach(source IN LISTS ARGN)
     set(todo "${source}")
     set(seen "")

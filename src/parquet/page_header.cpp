@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "parquet/fields.hpp"
 
 namespace warpcipher::parquet {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/bytes.hpp"
+#include "core/error.hpp"
 
 namespace warpcipher::parquet {
 namespace {

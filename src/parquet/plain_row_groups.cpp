@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/error.hpp"
 #include "parquet/fields.hpp"
 #include "parquet/row_groups.hpp"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.hpp"
 #include "parquet/fields.hpp"
 
 namespace warpcipher::parquet {
