@@ -14,9 +14,9 @@ namespace {
 
 // Processor time of a 2-core EPYC for chunks of 16 KiB, a file in memory: pieces of 64 KiB 0.37 ns a byte, of 256 KiB
 // to 1 MiB 0.34 to 0.36, of 4 MiB, which no core's cache holds, 0.36 to 0.41.
-constexpr std::size_t most_piece_len = std::size_t{512} << 10;
-constexpr std::size_t least_piece_len = std::size_t{64} << 10;
-constexpr std::size_t wanted_pieces = 4;  // of each thread, so that threads end together
+constexpr std::size_t most_read_len = std::size_t{512} << 10;
+constexpr std::size_t least_read_len = std::size_t{64} << 10;
+constexpr std::size_t pieces_of_thread = 4;  // of each thread, so that threads end together
 
 class HostWorker {
  public:
@@ -96,7 +96,7 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   const std::size_t piece_len = options.piece_len != 0
                                     ? options.piece_len
                                     : static_cast<std::size_t>(std::clamp<std::uint64_t>(
-                                          total / (wanted_pieces * options.threads), least_piece_len, most_piece_len));
+                                          total / (pieces_of_thread * options.threads), least_read_len, most_read_len));
   const std::size_t room = rooms.for_piece(piece_len);
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);

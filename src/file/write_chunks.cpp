@@ -22,18 +22,18 @@
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t alignment = 16;  // what GPUs load at once
+constexpr std::size_t load_alignment = 16;  // what GPUs load at once
 
-void check_count(const char* what, std::size_t got, std::size_t expected) {
+void check_entries(const char* what, std::size_t got, std::size_t expected) {
   if (got == expected) return;
   refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected " + std::to_string(expected));
 }
 
 void check(const ChunksToWrite& c) {
   check_message_count(c.count);
-  check_count("file_offsets", c.file_offsets.size(), c.count);
-  check_count("lengths", c.lengths.size(), c.count);
-  if (!c.key_index.empty()) check_count("key_index", c.key_index.size(), c.count);
+  check_entries("file_offsets", c.file_offsets.size(), c.count);
+  check_entries("lengths", c.lengths.size(), c.count);
+  if (!c.key_index.empty()) check_entries("key_index", c.key_index.size(), c.count);
   if (c.keys.empty()) refuse("no key given");
   if (c.key_index.empty() && c.keys.size() > 1) refuse("several keys and no key_index");
   const Algorithm& algorithm = c.keys[0]->algorithm();
@@ -43,8 +43,8 @@ void check(const ChunksToWrite& c) {
   if (!algorithm.is_aead()) refuse(std::string(algorithm.name) + " authenticates nothing: expected an AEAD");
   check_buffer_len("an IV", c.iv_len);
   check_buffer_len("a tag", c.tag_len);
-  check_count("ivs", c.ivs.size(), c.count * c.iv_len);
-  if (!c.tags.empty()) check_count("tags", c.tags.size(), c.count * c.tag_len);
+  check_entries("ivs", c.ivs.size(), c.count * c.iv_len);
+  if (!c.tags.empty()) check_entries("tags", c.tags.size(), c.count * c.tag_len);
   std::uint64_t text_len = 0, parts_len = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
     const std::string chunk = "chunk " + std::to_string(i);
@@ -67,7 +67,7 @@ void check(const ChunksToWrite& c) {
 }
 
 // Consecutive chunks that are encrypted together.
-struct Piece {
+struct WrittenPiece {
   std::size_t first = 0, count = 0;
   std::uint64_t text_begin = 0;  // in the parts, joined
   std::size_t text_len = 0;
@@ -91,10 +91,10 @@ class Writing {
   // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
   static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
     const std::size_t len = c.lengths[i] + c.tag_len;
-    return c.tags.empty() ? len : (len + alignment - 1) / alignment * alignment;
+    return c.tags.empty() ? len : (len + load_alignment - 1) / load_alignment * load_alignment;
   }
 
-  bool next(Piece& piece) {
+  bool next(WrittenPiece& piece) {
     if (!work_.goes_on()) return false;
     const std::lock_guard lock(mutex_);
     piece = {next_, 0, text_begin_, 0, 0};
@@ -246,7 +246,7 @@ class WriteSlot {
   std::uint8_t* pinned_ = nullptr;
   std::uint8_t* sealed_ = nullptr;
   std::uint8_t* text_ = nullptr;
-  Piece piece_;
+  WrittenPiece piece_;
   bool is_loaded_ = false;
   std::vector<std::uint64_t> in_offsets_, out_offsets_;
   std::vector<std::uint32_t> key_index_;

@@ -17,7 +17,7 @@
 namespace warpcipher {
 namespace {
 
-struct Piece {
+struct PlainPiece {
   std::uint64_t begin = 0;
   std::size_t len = 0;
 };
@@ -31,7 +31,7 @@ class PlainWriting {
   FileTarget& target() { return target_; }
 
   // The next piece for this thread; empty when there is none, or something failed.
-  Piece next() {
+  PlainPiece next() {
     if (!work_.goes_on()) return {};
     const std::uint64_t begin = next_.fetch_add(1, std::memory_order_relaxed) * piece_len_;
     if (begin >= parts_.size()) return {};
@@ -90,7 +90,7 @@ class PlainWriteSlot {
   bool write() {
     if (piece_.len == 0) return true;
     engine_.wait(stream_);
-    const Piece piece = piece_;
+    const PlainPiece piece = piece_;
     piece_ = {};
     return writing_.target().write(pinned_, piece.len, piece.begin);
   }
@@ -111,7 +111,7 @@ class PlainWriteSlot {
   bool has_stream_ = false;
   std::uint8_t* pinned_ = nullptr;
   std::size_t used_ = 0;
-  Piece piece_;
+  PlainPiece piece_;
 };
 
 std::optional<WriteFailure> write_from_host(int descriptor, std::span<const TextPart> parts, std::uint64_t total,
@@ -120,7 +120,7 @@ std::optional<WriteFailure> write_from_host(int descriptor, std::span<const Text
   PlainWriting writing(descriptor, parts, options, piece_len);
   const std::uint64_t pieces = (total - 1) / piece_len + 1;
   return writing.run(std::min<std::uint64_t>(threads_for(options.threads), pieces), [&] {
-    for (Piece piece = writing.next(); piece.len != 0; piece = writing.next()) {
+    for (PlainPiece piece = writing.next(); piece.len != 0; piece = writing.next()) {
       std::uint64_t position = piece.begin;
       bool is_written = true;
       writing.parts().for_range(piece.begin, piece.len, [&](Memory, const std::uint8_t* data, std::size_t len) {

@@ -193,7 +193,7 @@ void sort_disjoint(std::vector<Range>& writes) {
 }
 
 // Messages that a core checks at a time. For fewer, waking another core would take longer than the check.
-constexpr std::size_t messages_at_once = 8192;
+constexpr std::size_t compared_at_once = 8192;
 
 // Ranges that are further apart count as two buffers: a third may lie between them.
 constexpr std::size_t most_gap = std::size_t{64} << 10;
@@ -264,7 +264,7 @@ bool are_plainly_apart(std::span<const Message> messages) {
   Stretches all;
   std::atomic<bool> are_few{true};
   std::mutex mutex;
-  ThreadPool::instance().parallel_for(messages.size(), messages_at_once, [&](std::size_t begin, std::size_t end) {
+  ThreadPool::instance().parallel_for(messages.size(), compared_at_once, [&](std::size_t begin, std::size_t end) {
     Stretches some;
     for (std::size_t i = begin; i < end && some.count() <= most; ++i) some.add(messages[i]);
     if (some.count() > most) are_few = false;

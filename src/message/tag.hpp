@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/bytes.hpp"
+#include "core/wipe.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {
@@ -17,6 +18,13 @@ namespace warpcipher {
   }
   std::memcpy(message.tag, tag, message.tag_len);
   return true;
+}
+
+// Wipes the text where the tag does not match.
+[[nodiscard]] inline Status settle(const Message& message, const std::uint8_t* tag) {
+  if (settle_tag(message, tag)) return Status::ok;
+  secure_wipe(message.out, message.in_len);
+  return Status::invalid_tag;
 }
 
 }  // namespace warpcipher

@@ -11,7 +11,7 @@ namespace warpcipher {
 namespace {
 
 // Messages for each core. Waking another core for fewer takes longer than they do.
-constexpr std::size_t messages_at_once = 8192;
+constexpr std::size_t joined_at_once = 8192;
 
 Extent extent_of(std::span<const Message> messages, std::size_t begin, std::size_t end) {
   Extent e;
@@ -46,7 +46,7 @@ bool is_next_sector(const Message& before, const Message& m) {
 Extent find_extent(std::span<const Message> messages) {
   Extent all;
   std::mutex mutex;
-  ThreadPool::instance().parallel_for(messages.size(), messages_at_once, [&](std::size_t begin, std::size_t end) {
+  ThreadPool::instance().parallel_for(messages.size(), joined_at_once, [&](std::size_t begin, std::size_t end) {
     const Extent e = extent_of(messages, begin, end);
     const std::lock_guard lock(mutex);
     all.text_len += e.text_len;

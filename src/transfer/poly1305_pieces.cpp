@@ -8,11 +8,9 @@
 namespace warpcipher {
 namespace {
 
-using poly1305::Element;
-
 // Multiplies by r^exponent. The exponent is no secret, the power is one.
-void multiply_by_power(Element& h, const Element& r, std::uint64_t exponent) {
-  Secret<Element> power(Element{{1, 0, 0, 0, 0}});
+void multiply_by_power(poly1305::Element& h, const poly1305::Element& r, std::uint64_t exponent) {
+  Secret<poly1305::Element> power(poly1305::Element{{1, 0, 0, 0, 0}});
   for (int bit = 63; bit >= 0; --bit) {
     *power = poly1305::multiply(*power, *power);
     if ((exponent >> bit & 1) != 0) *power = poly1305::multiply(*power, r);

@@ -45,7 +45,7 @@ const std::array<TransferPolicy, 2>& policy_entries() {
 
 constexpr std::size_t wanted_pieces = 4;
 // Each piece of short messages costs the host about fifteen launches and copies more, of 1 to 4 us each.
-constexpr std::size_t most_short_len = 64 * KiB;
+constexpr std::size_t most_short_message = 64 * KiB;
 constexpr std::size_t least_piece_of_short = 9 * MiB;  // a payload of a queue, with its tags and gaps
 constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Shorter pinned runs go through the bounce buffer, like other texts, unless the batch has few.
@@ -82,7 +82,7 @@ void choose_transfer_policy(std::string_view name, std::string_view value) {
 
 TransferSettings choose_transfer_settings(std::size_t total, std::size_t devices, std::size_t messages) {
   const std::size_t used = std::clamp<std::size_t>(total / bytes_worth_a_device, 1, devices);
-  const bool is_short = messages > 1 && total / messages <= most_short_len;
+  const bool is_short = messages > 1 && total / messages <= most_short_message;
   const std::size_t least = is_short ? least_piece_of_short : least_piece_len;
   const std::size_t most = std::max<std::size_t>(most_piece_MiB * MiB, least);
   const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least, most);

@@ -86,13 +86,9 @@ Status OwnGcm::run(const Message& m) const {
   gf128::store(counter0, first_counter(state_, m));
   const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len, m.iv_len == 12, is_past_cache(m)};
   const bool encrypting = m.direction == Direction::encrypt;
-  std::uint8_t tag[16];
-  (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
-  const bool good = settle_tag(m, tag);
-  secure_wipe(tag, sizeof tag);
-  if (good) return Status::ok;
-  secure_wipe(m.out, m.in_len);
-  return Status::invalid_tag;
+  Secret<std::uint8_t[16]> tag;
+  (encrypting ? code_.encrypt : code_.decrypt)(key_, text, *tag);
+  return settle(m, *tag);
 }
 
 SplitGcm::SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles)

@@ -27,7 +27,7 @@ class CcmKey final : public KeyState {
   }
 };
 
-void run(const Key& key, const std::uint8_t iv[16], const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+void run_cipher(const Key& key, const std::uint8_t iv[16], const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
   Message m;
   m.key = &key;
   m.in = in;
@@ -75,7 +75,7 @@ class Mac {
   void run(const std::uint8_t* data, std::size_t len) {
     for (std::size_t done = 0; done < len; done += most_) {
       const std::size_t now = std::min(most_, len - done);
-      warpcipher::run(cbc_, *y_, data + done, made_->data(), now);
+      run_cipher(cbc_, *y_, data + done, made_->data(), now);
       std::memcpy(*y_, made_->data() + now - 16, 16);
     }
   }
@@ -108,7 +108,7 @@ void run_counter(const CcmKey& key, const Message& m, std::uint8_t first, const 
   std::uint8_t counter[16];
   ccm_counter(m.iv, m.iv_len, counter);
   counter[15] = first;
-  if (len != 0) run(key.ctr, counter, in, out, len);
+  if (len != 0) run_cipher(key.ctr, counter, in, out, len);
 }
 
 }  // namespace
@@ -121,9 +121,7 @@ Status run_ccm_message(const Message& m) {
   make_tag(key, m, encrypting ? m.in : m.out, *tag);
   if (encrypting) run_counter(key, m, 1, m.in, m.out, m.in_len);
   run_counter(key, m, 0, *tag, *tag, 16);
-  if (settle_tag(m, *tag)) return Status::ok;
-  secure_wipe(m.out, m.in_len);
-  return Status::invalid_tag;
+  return settle(m, *tag);
 }
 
 }  // namespace warpcipher

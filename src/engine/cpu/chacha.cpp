@@ -47,20 +47,14 @@ Secret<chacha::State> first_state(const Message& m) { return message_key(m).stat
 
 cpu::ChaChaText text_of(const Message& m) { return {m.aad, m.aad_len, m.in, m.out, m.in_len}; }
 
-Status settle(const Message& m, const std::uint8_t* tag) {
-  if (settle_tag(m, tag)) return Status::ok;
-  secure_wipe(m.out, m.in_len);
-  return Status::invalid_tag;
-}
-
 const cpu::ChaChaLanes& best_code() { return *cpu::chacha_lanes_list().front(); }
 
 // Messages that would each leave lanes of a group of blocks empty: their blocks run together. Zen 3, AVX2, with 13
 // bytes of AAD, us: 64 bytes 0.13 and alone 0.36, by libcrypto 0.48; 256 bytes 0.33, 0.43, 0.61. From 512 bytes on a
 // message takes no longer alone: then Poly1305 runs between the rounds.
-class Together {
+class ShortMessages {
  public:
-  explicit Together(const cpu::ChaChaLanes& code) : code_(code) {}
+  explicit ShortMessages(const cpu::ChaChaLanes& code) : code_(code) {}
 
   // With block 0.
   static std::size_t blocks_of(const Message& m) { return 1 + (m.in_len + chacha::block_len - 1) / chacha::block_len; }
@@ -197,9 +191,9 @@ Status run_chacha_message(const Message& m) {
 
 void run_chacha_messages(const cpu::ChaChaLanes& code, std::span<const Message* const> messages,
                          std::span<Status* const> statuses) {
-  Together together(code);
+  ShortMessages together(code);
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (Together::blocks_of(*messages[i]) <= code.blocks) {
+    if (ShortMessages::blocks_of(*messages[i]) <= code.blocks) {
       together.add(*messages[i], *statuses[i]);
     } else {
       *statuses[i] = run_chacha_message(*messages[i]);

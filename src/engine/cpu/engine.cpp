@@ -26,7 +26,7 @@ namespace warpcipher {
 namespace {
 
 // A run that fails in the middle must not leave text whose tag was not checked.
-void wipe_unverified(std::span<const Message> messages) {
+void wipe_texts(std::span<const Message> messages) {
   for (const Message& m : messages) {
     if (m.is_authenticated_decryption()) secure_wipe(m.out, m.in_len);
   }
@@ -143,10 +143,10 @@ class CpuEngine final : public Engine {
     try {
       work();
     } catch (const std::bad_alloc&) {
-      wipe_unverified(messages);
+      wipe_texts(messages);
       throw Error(Status::out_of_memory, "the cpu engine ran out of host memory");
     } catch (...) {
-      wipe_unverified(messages);
+      wipe_texts(messages);
       throw;
     }
   }

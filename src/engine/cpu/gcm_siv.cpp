@@ -95,12 +95,6 @@ void run_counter(const Message& m, Context& cipher, const std::uint8_t* tag) {
   }
 }
 
-Status settle(const Message& m, const std::uint8_t* tag) {
-  if (settle_tag(m, tag)) return Status::ok;
-  secure_wipe(m.out, m.in_len);
-  return Status::invalid_tag;
-}
-
 }  // namespace
 
 Status run_gcm_siv_by_own(const cpu::GcmLanes& code, const Message& m) {

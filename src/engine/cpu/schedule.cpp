@@ -11,13 +11,13 @@
 namespace warpcipher {
 namespace {
 
-std::uint64_t message_cost(const WorkCost& cost, const Message& m) { return cost.message + cost.byte * m.in_len; }
+std::uint64_t cost_of_message(const WorkCost& cost, const Message& m) { return cost.message + cost.byte * m.in_len; }
 
 std::uint64_t total_cost(const Plan& plan) {
   std::uint64_t total = 0;
   for (const Group& group : plan.groups) {
     const WorkCost cost = cost_of(*group.algorithm, group.direction);
-    for (const std::uint32_t i : group.messages) total += message_cost(cost, plan.messages[i]);
+    for (const std::uint32_t i : group.messages) total += cost_of_message(cost, plan.messages[i]);
   }
   return total;
 }
@@ -108,7 +108,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
     for (std::uint64_t position = 0; position < group.messages.size(); ++position) {
       const std::uint32_t index = group.messages[position];
       const Message& m = plan.messages[index];
-      const std::uint64_t work = message_cost(cost, m);
+      const std::uint64_t work = cost_of_message(cost, m);
       const std::uint64_t tiles = group.parallel ? group.first_tile[position + 1] - group.first_tile[position] : 1;
       if (schedule.shared && tiles > 1 && !whole && work > fair_share) {
         close(position);

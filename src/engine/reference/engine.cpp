@@ -149,7 +149,7 @@ void encrypt_padded(const Message& m) {
   secure_wipe(last, sizeof last);
 }
 
-Status run_message(const Message& m) {
+Status run_by_definition(const Message& m) {
   if (m.padding == Padding::pkcs7 && m.direction == Direction::encrypt) {
     encrypt_padded(m);
     return Status::ok;
@@ -184,7 +184,7 @@ class ReferenceEngine final : public Engine {
 
   // Messages in their order; the plan's groups are for engines that go for speed.
   void run(const Plan& plan, std::span<Status> statuses, Stream) override {
-    for (std::size_t i = 0; i < plan.messages.size(); ++i) statuses[i] = run_message(plan.messages[i]);
+    for (std::size_t i = 0; i < plan.messages.size(); ++i) statuses[i] = run_by_definition(plan.messages[i]);
   }
 
  private:

@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t copies_len = AesText::copies_len;
 constexpr std::size_t table_len = AesText::table_len;
 
-class Writer {
+class AesWriter {
  public:
-  Writer(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels, std::span<const AesByte> bytes,
-         const AesPolicy& policy)
+  AesWriter(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels, std::span<const AesByte> bytes,
+            const AesPolicy& policy)
       : circuit_(key_words, groups, levels),
         groups_(groups),
         bytes_(bytes),
@@ -288,7 +288,7 @@ std::vector<AesByte> choose_aes_bytes(const std::array<std::uint8_t, 16>& mask) 
 
 AesKernel write_aes_kernel(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels,
                            std::span<const AesByte> bytes, const AesPolicy& policy) {
-  return Writer(key_words, groups, levels, bytes, policy).write();
+  return AesWriter(key_words, groups, levels, bytes, policy).write();
 }
 
 }  // namespace warpcipher::search::cuda

@@ -70,9 +70,9 @@ KeyBits key_of_half(const DesPass& pass, int round, std::size_t i) {
   return KeyBits(des_key_bits * pass.key + position_of(pass, round, uses.first[i - half_bits]));
 }
 
-class Writer {
+class PassWriter {
  public:
-  explicit Writer(const KnownPass& pass) : pass_(pass), round_(round_circuit()) {}
+  explicit PassWriter(const KnownPass& pass) : pass_(pass), round_(round_circuit()) {}
 
   std::string write_masks() {
     declare();
@@ -202,8 +202,8 @@ KeyBits known_pass_input_mask(const DesPass& pass, std::size_t i) { return key_o
 
 KeyBits known_pass_output_mask(const DesPass& pass, std::size_t i) { return key_of_half(pass, rounds, i); }
 
-std::string write_known_pass_masks(const KnownPass& pass) { return Writer(pass).write_masks(); }
+std::string write_known_pass_masks(const KnownPass& pass) { return PassWriter(pass).write_masks(); }
 
-std::string write_known_pass(const KnownPass& pass) { return Writer(pass).write(); }
+std::string write_known_pass(const KnownPass& pass) { return PassWriter(pass).write(); }
 
 }  // namespace warpcipher::search::cuda
