@@ -47,8 +47,8 @@ nb::object read_list(CompactReader& reader, nb::handle shape, int depth) {
   const CompactReader::List head = reader.list();
   const bool is_known = head.kind == Kind::structure || is_integer(head.kind) || head.kind == Kind::binary;
   if (!is_known) {
-    parquet::refuse("a list of elements of type " + std::to_string(static_cast<int>(head.kind)) +
-                    ", expected structs, integers or binary");
+    refuse("a list of elements of type " + std::to_string(static_cast<int>(head.kind)) +
+           ", expected structs, integers or binary");
   }
   const nb::object items = checked(PyList_New(0));
   for (std::size_t i = 0; i < head.count; ++i) {
@@ -110,7 +110,7 @@ nb::object read_struct(CompactReader& reader, nb::handle shape, int depth) {
     }
     if (PyDict_SetItem(fields.ptr(), number.ptr(), value.ptr()) != 0) throw nb::python_error();
     if (PyDict_Size(fields.ptr()) != count) {
-      parquet::refuse("field " + std::to_string(field.number) + " is there twice");
+      refuse("field " + std::to_string(field.number) + " is there twice");
     }
   }
   return fields;

@@ -196,7 +196,7 @@ void sort_disjoint(std::vector<Range>& writes) {
 constexpr std::size_t compared_at_once = 8192;
 
 // Ranges that are further apart count as two buffers: a third may lie between them.
-constexpr std::size_t most_gap = std::size_t{64} << 10;
+constexpr std::size_t most_unused = std::size_t{64} << 10;
 
 // From the first to the last byte of ascending ranges, with the gaps between them.
 struct Stretch {
@@ -207,7 +207,7 @@ struct Stretch {
 void add_range(std::vector<Stretch>& stretches, const std::uint8_t* data, std::size_t len) {
   if (len == 0) return;
   const auto from = reinterpret_cast<std::uintptr_t>(data);
-  if (!stretches.empty() && stretches.back().end <= from && from - stretches.back().end <= most_gap) {
+  if (!stretches.empty() && stretches.back().end <= from && from - stretches.back().end <= most_unused) {
     stretches.back().end = from + len;
   } else {
     stretches.push_back({from, from + len});

@@ -12,7 +12,6 @@
 namespace warpcipher::parquet {
 namespace {
 
-using namespace page_header;
 constexpr std::int64_t dictionary_page_type = 2;
 constexpr std::size_t longest_i32 = 5;
 constexpr std::uint8_t next_i32 = 0x15;  // the next number, type i32
@@ -20,6 +19,7 @@ constexpr std::uint8_t next_i32 = 0x15;  // the next number, type i32
 // For headers as writers make them: fields in order, and no CRC. The size is overwritten where it is. Returns the
 // header's bytes; 0: it is another header, or not of that page.
 std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  using namespace page_header;
   CompactReader reader(text);
   CompactReader::Field field;
   std::optional<std::int64_t> type, size;
@@ -45,6 +45,7 @@ std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std
 
 // The header made as long as it was: by longer varints, then by field numbers in full.
 void write_padded(const CompactStruct& fields, std::span<std::uint8_t> header) {
+  using namespace page_header;
   CompactWriter writer;
   fields.write(writer);
   std::size_t missing = header.size() - std::min(header.size(), writer.out().size());
@@ -83,6 +84,7 @@ void write_padded(const CompactStruct& fields, std::span<std::uint8_t> header) {
 }  // namespace
 
 std::size_t shrink_header(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  using namespace page_header;
   if (const std::size_t length = shrink_usual(text, sealed, plain, is_dictionary)) return length;
   const std::span<std::uint8_t> header = text.first(first_struct(text).size());
   const std::vector<std::uint8_t> before(header.begin(), header.end());
