@@ -12,6 +12,7 @@ import pytest
 from test_weights import KEY, every_key
 from warpcipher import InvalidTag, _memory, weights
 from warpcipher.formats import FormatError
+from weights_cases import sum_of_file
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
@@ -109,13 +110,9 @@ def test_a_read_of_a_closed_model_is_refused(key: object, tmp_path: Path) -> Non
         part[1:]
 
 
-def _sum(path: str) -> float:
-    return float(sum(t.sum() for t in weights.load_file(path, KEY, framework="np").values()))
-
-
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_several_processes_read_one_file(method: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     weights.save_file({f"t{i}": np.full(30_000, i, np.float64) for i in range(8)}, path, KEY)
     with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(_sum, [str(path)] * 4) == [28 * 30_000.0] * 4
+        assert pool.starmap(sum_of_file, [(str(path), KEY)] * 4) == [28 * 30_000.0] * 4
