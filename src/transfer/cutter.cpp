@@ -2,10 +2,12 @@
 #include "transfer/cutter.hpp"
 
 #include <cstring>
+#include <string>
 
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
+#include "core/error.hpp"
 #include "transfer/poly1305_pieces.hpp"
 
 namespace warpcipher {
@@ -103,8 +105,11 @@ void Cutter::advance(std::size_t len) {
       rest.first_block += static_cast<std::uint32_t>(len / block);
       rest.aad_len = 0;
       break;
-    default:  // ECB has no chain; the others are never cut
+    case Mode::ecb:
       break;
+    default:
+      if (len == rest.in_len) break;
+      throw Error(Status::engine_failure, "a message of " + std::string(rest.algorithm().name) + " is never cut");
   }
   rest.in += len;
   rest.out += len;

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path.insert(0, str(HERE.parent / "python" / "support"))
 
 import conformance_oracle as oracle  # noqa: E402
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
 WHOLE_LIMITS = {"aead": 128 << 20, "xts": 16 << 20}
+# Modes whose IV after a piece _chain and seek know.
+CHAINED = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "chacha20")
 TAG_SIZE = 16
 XTS_SHORTEST = 16
 PROBE_SIZE = 64
@@ -71,6 +73,8 @@ class _RawCipher(PieceCipher):
         info = wc.find_algorithm(options.algorithm)
         algorithm = info.name
         mode = mode_of(info)
+        if mode not in CHAINED and mode not in WHOLE_LIMITS:
+            raise ValueError(f"format raw cannot cut {algorithm} into pieces: use wc.Cipher")
         self._password = isinstance(key, Password)
         self.header = MAGIC + salt if self._password else b""
         iv = options.iv

@@ -129,6 +129,10 @@ class CpuEngine final : public Engine {
  private:
   void require(const Algorithm& algorithm) const {
     if (offers(algorithm)) return;
+    if (!runs_mode(algorithm.mode.id)) {
+      throw Error(Status::engine_unavailable,
+                  "engine 'cpu' has no code for " + std::string(algorithm.name) + ": use engine 'reference'");
+    }
     const char* const own =
         is_aes(algorithm.cipher.id)
             ? "own code for AES needs an x86-64 processor with AES instructions, AVX and carry-less "

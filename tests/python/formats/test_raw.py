@@ -86,6 +86,13 @@ def test_every_algorithm_there_is_is_taken() -> None:
         assert paint(99)[:8] not in out.getvalue()
 
 
+def test_a_mode_that_nobody_taught_it_to_cut_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "CHAINED", tuple(mode for mode in raw.CHAINED if mode != "cbc"))
+    with pytest.raises(ValueError, match="cannot cut aes-128-cbc into pieces"):
+        encrypt("aes-128-cbc", paint(16))
+    assert encrypt("aes-128-cfb", paint(16))
+
+
 SIZES = (0, 1, 7, 8, 9, 15, 16, 17, 47, 48, 49, 95, 96, 97, 191, 192, 193, 1000)
 
 
