@@ -83,7 +83,8 @@ def explain(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Say which kernels a GPU runs for a batch in its memory, and why not the others.
+    """Say which kernels a GPU runs for a batch in its memory, or which code the CPU takes, and why
+    not the others.
 
     With `--engine cpu` the code that the CPU takes: this library's own, or libcrypto's. Nothing is
     run.
