@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "file/regular_chunks.hpp"
+#include "flow/file/regular_chunks.hpp"
 #include "gil.hpp"
 #include "integers.hpp"
 #include "keys.hpp"

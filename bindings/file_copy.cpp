@@ -4,8 +4,8 @@
 #include <string>
 
 #include "bind.hpp"
-#include "file/copy_chunks.hpp"
 #include "file_call.hpp"
+#include "flow/file/copy_chunks.hpp"
 #include "gil.hpp"
 #include "keys.hpp"
 #include "mode/algorithm.hpp"

@@ -12,8 +12,8 @@
 #include "engine/cpu/rule.hpp"
 #include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/device_engine.hpp"
+#include "flow/transfer_settings.hpp"
 #include "gil.hpp"
-#include "transfer/transfer_settings.hpp"
 #include "tuning/tuner.hpp"
 
 namespace nb = nanobind;

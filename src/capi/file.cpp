@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capi/boundary.hpp"
-#include "file/read_chunks.hpp"
+#include "flow/file/read_chunks.hpp"
 #include "warpcipher.h"
 
 using warpcipher::ReadFailure;

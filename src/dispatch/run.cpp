@@ -9,9 +9,9 @@
 #include "core/wipe.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
+#include "flow/host_transfer.hpp"
+#include "flow/share.hpp"
 #include "message/to_columns.hpp"
-#include "transfer/host_transfer.hpp"
-#include "transfer/share.hpp"
 
 namespace warpcipher {
 namespace {

@@ -51,10 +51,10 @@ struct Message {
   std::uint8_t* tag = nullptr;  // AEAD: written by encrypt, read by decrypt
   std::size_t tag_len = 0;
   // AEAD decryption: write the tag that the text should have, all 16 bytes, and write the plaintext whether or not the
-  // tag matches. For src/transfer, which checks the tag before anyone sees the text. All messages of a group have the
+  // tag matches. For src/flow, which checks the tag before anyone sees the text. All messages of a group have the
   // same value. GCM-SIV counts from the tag that came with the text: then the IV is nonce || tag, 28 bytes.
   bool compute_tag = false;
-  // ChaCha20-Poly1305, for src/transfer: the text is a part of a longer one and begins `first_block` blocks of key
+  // ChaCha20-Poly1305, for src/flow: the text is a part of a longer one and begins `first_block` blocks of key
   // stream after its beginning. As tag comes out what the part adds to the hash, poly1305::sum_len bytes at a multiple
   // of 4: the lengths are not hashed, and nothing is added to the sum. All messages of a group are parts, or none is.
   // The engines `reference` and `cuda` know of it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host engine, or src/transfer, does with the tag that it has computed for an AEAD message.
+// What a host engine, or src/flow, does with the tag that it has computed for an AEAD message.
 #pragma once
 
 #include <cstring>

@@ -12,7 +12,7 @@
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "dispatch/run.hpp"
-#include "file/file_work.hpp"
+#include "flow/file/file_work.hpp"
 #include "parquet/page_header.hpp"
 
 namespace warpcipher::parquet {

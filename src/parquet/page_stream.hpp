@@ -16,7 +16,7 @@
 #include <new>
 #include <vector>
 
-#include "file/file_chunks.hpp"
+#include "flow/file/file_chunks.hpp"
 #include "parquet/page_modules.hpp"
 
 namespace warpcipher::parquet {

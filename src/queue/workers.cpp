@@ -7,8 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/signals.hpp"
+#include "flow/bounce_buffer.hpp"
 #include "queue/state.hpp"
-#include "transfer/bounce_buffer.hpp"
 
 namespace warpcipher {
 namespace {

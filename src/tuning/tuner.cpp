@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "transfer/host_transfer.hpp"
-#include "transfer/share.hpp"
+#include "flow/host_transfer.hpp"
+#include "flow/share.hpp"
 
 namespace warpcipher {
 namespace {

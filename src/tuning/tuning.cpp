@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "engine/device_engine.hpp"
-#include "transfer/transfer_settings.hpp"
+#include "flow/transfer_settings.hpp"
 
 namespace warpcipher {
 namespace {

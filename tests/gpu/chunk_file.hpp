@@ -16,7 +16,7 @@
 #include "dispatch/run.hpp"
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cuda/engine.hpp"
-#include "file/read_chunks.hpp"
+#include "flow/file/read_chunks.hpp"
 #include "unnamed_file.hpp"
 
 namespace conformance {

@@ -10,7 +10,7 @@
 
 #include "chunk_file.hpp"
 #include "engine/cuda/engine.hpp"
-#include "file/read_chunks.hpp"
+#include "flow/file/read_chunks.hpp"
 #include "force.hpp"
 
 // Of the emulated GPU: how many allocations of device memory succeed from now on; -1: all.

@@ -17,8 +17,8 @@
 #include "cases.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
-#include "file/read_chunks.hpp"
-#include "file/write_chunks.hpp"
+#include "flow/file/read_chunks.hpp"
+#include "flow/file/write_chunks.hpp"
 
 namespace {
 

@@ -16,10 +16,10 @@
 #include "dispatch/run.hpp"
 #include "dispatch/select.hpp"
 #include "engine/cuda/engine.hpp"
+#include "flow/host_transfer.hpp"
+#include "flow/share.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"
-#include "transfer/host_transfer.hpp"
-#include "transfer/share.hpp"
 #include "tuning/tuning.hpp"
 
 namespace {

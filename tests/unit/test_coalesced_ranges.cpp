@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short texts close together in page-locked memory travel to a device in ranges (transfer/can_coalesce.hpp): which do,
+// Short texts close together in page-locked memory travel to a device in ranges (flow/can_coalesce.hpp): which do,
 // that results are right and nothing but them is written, and that gaps are wiped with the rest.
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <optional>
 
+#include "flow/active_transfers.hpp"
+#include "flow/can_coalesce.hpp"
+#include "flow/host_transfer.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
-#include "transfer/active_transfers.hpp"
-#include "transfer/can_coalesce.hpp"
-#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {

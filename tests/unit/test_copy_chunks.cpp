@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks copied from file to file by several threads (file/copy_chunks.hpp): what is in the target after a failure, and
 // where in their pages the system copies from and to.
-#include "file/copy_chunks.hpp"
+#include "flow/file/copy_chunks.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/uio.h>
@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "file/file_work.hpp"
+#include "flow/file/file_work.hpp"
 #include "message/key.hpp"
 #include "mode/algorithm.hpp"
 #include "support.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pieces of a file's chunks, and reading them (file/file_piece.hpp).
-#include "file/file_piece.hpp"
+#include "flow/file/file_piece.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/uio.h>
@@ -10,8 +10,8 @@
 #include <cstdio>
 
 #include "core/error.hpp"
-#include "file/joint.hpp"
-#include "file/reading.hpp"
+#include "flow/file/joint.hpp"
+#include "flow/file/reading.hpp"
 #include "support.hpp"
 #include "vector_io.hpp"
 

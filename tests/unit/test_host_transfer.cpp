@@ -6,10 +6,10 @@
 #include <deque>
 #include <span>
 
+#include "flow/host_transfer.hpp"
+#include "flow/piece.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
-#include "transfer/host_transfer.hpp"
-#include "transfer/piece.hpp"
 
 namespace warpcipher {
 namespace {

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <thread>
 
+#include "flow/host_transfer.hpp"
 #include "host_device_engine.hpp"
 #include "queue/queue.hpp"
 #include "queue_support.hpp"
-#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columns of regular files (file/regular_chunks.hpp), as many as several cores make, and the checks of columns
 // (file/file_chunks.hpp), which all cores share too.
-#include "file/regular_chunks.hpp"
+#include "flow/file/regular_chunks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "file/file_piece.hpp"
+#include "flow/file/file_piece.hpp"
 #include "support.hpp"
 
 namespace warpcipher {

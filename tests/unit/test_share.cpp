@@ -6,9 +6,9 @@
 
 #include "engine/cpu/engine.hpp"
 #include "engine/cpu/piece.hpp"
+#include "flow/share.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
-#include "transfer/share.hpp"
 
 namespace warpcipher {
 namespace {

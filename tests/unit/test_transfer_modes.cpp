@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "flow/bounce_buffer.hpp"
+#include "flow/transfer_modes.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
-#include "transfer/bounce_buffer.hpp"
-#include "transfer/transfer_modes.hpp"
 
 namespace warpcipher {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
+#include "flow/transfer_settings.hpp"
 #include "host_device_engine.hpp"
-#include "transfer/transfer_settings.hpp"
 #include "tuning/tuner.hpp"
 
 namespace warpcipher {

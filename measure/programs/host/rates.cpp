@@ -11,7 +11,7 @@
 // --in-place: else the results have a buffer of their own.
 #include "device.hpp"
 #include "dispatch/run.hpp"
-#include "transfer/host_transfer.hpp"
+#include "flow/host_transfer.hpp"
 
 namespace {
 

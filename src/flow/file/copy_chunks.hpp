@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks from one file to another, encrypted or decrypted on the way. Each thread takes a few chunks from reading to
+// writing in buffers that its core's cache holds: handed on to another thread, or in longer pieces, a text comes from
+// memory each time. The system lets one thread write to a file at a time. The others read and encrypt meanwhile, then
+// wait in the system for their turn. Long chunks have fewer threads, so that buffers stay below most_buffers_len.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "flow/file/file_chunks.hpp"
+
+namespace warpcipher {
+
+// The chunks lie back to back in both files: as plaintext in one, as ciphertext and tag in the other.
+struct ChunkCopy {
+  const FileChunks& chunks;  // of an AEAD: key, lengths, ivs and tag_len count
+  Direction direction;
+  int source, target;  // files that take pread() and pwrite()
+  std::uint64_t source_offset, target_offset;
+};
+
+// Copies chunks in order, as far as it goes: returns how many are in the target whole, and checked if they were
+// decrypted. Fewer than all where the source ends, a read or a write fails or a tag does not match; what the target
+// holds after them is then of no meaning. check: called on the caller's thread between pieces; may throw, and ends the
+// call so.
+//
+// Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}.
+std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
+                        const std::function<void(bool interrupted)>& check);
+
+}  // namespace warpcipher

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// To device memory: see read_chunks.hpp.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "dispatch/columns.hpp"
+#include "flow/file/chunk_mac.hpp"
+#include "flow/file/joint.hpp"
+#include "flow/file/piece_columns.hpp"
+#include "flow/file/reading.hpp"
+#include "flow/file/slots.hpp"
+
+namespace warpcipher {
+namespace {
+
+// One piece on its way to the device: page-locked memory that it is read into, as much memory of the device, and the
+// stream that orders its work. None of the functions but settle() waits.
+class FileSlot {
+ public:
+  // joint: that decrypts pieces of which all is wanted; null: each is decrypted by itself.
+  FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, Joint* joint, std::size_t room)
+      : name_(name), engine_(engine), reading_(reading), chunks_(reading.chunks()), joint_(joint), room_(room) {}
+  FileSlot(const FileSlot&) = delete;
+  FileSlot& operator=(const FileSlot&) = delete;
+  // After an exception the stream may still use the memory.
+  ~FileSlot() {
+    if (!has_stream_) return;
+    try {
+      engine_.wait(stream_);
+    } catch (const Error&) {  // the error that brought us here is already reported
+    }
+    if (memory_ != nullptr) engine_.deallocate(memory_, room_, plaintext_len_, stream_);
+    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, 0);
+    engine_.destroy_stream(stream_);
+  }
+
+  // Reads the next piece; false when there is none, or it failed. The slot is settled.
+  bool read(MacCheck& mac) {
+    if (!reading_.next(piece_)) return false;
+    reading_.naming(piece_, [&] { reserve(); });
+    if (!reading_.read(piece_, pinned_)) return false;
+    if (const auto failure = mac.find_bad_tag(piece_, pinned_)) {
+      reading_.fail(*failure);
+      return false;
+    }
+    return true;
+  }
+
+  // Whether there is a place for what was read. The other function waits for it, with the other slots of the thread
+  // settled, and is false where the piece is of no use any more.
+  bool has_room() { return !is_joined() || joint_->has_room(piece_); }
+  bool wait_for_room() { return joint_->wait_for_room(piece_); }
+
+  // Starts the copy.
+  void send() {
+    reading_.naming(piece_, [&] {
+      engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, stream_);
+    });
+    is_loaded_ = true;
+  }
+
+  // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`.
+  void settle() {
+    if (!is_loaded_) return;
+    reading_.naming(piece_, [&] {
+      if (is_joined()) {
+        engine_.wait(stream_);
+      } else {
+        decrypt();
+      }
+    });
+    is_loaded_ = false;
+    if (is_joined()) joint_->add(piece_, pinned_);
+  }
+
+ private:
+  bool is_joined() const { return joint_ != nullptr && !piece_.is_partial; }
+
+  void decrypt() {
+    // Scratch of chunks of which a part is wanted: it is wiped, whatever happens.
+    plaintext_len_ = piece_.is_partial ? piece_.len : 0;
+    results_.assign(piece_.items.size(), {});
+    run_columns(name_, columns_.make(chunks_, piece_.items, {memory_, piece_.len}, ivs_in_file(), piece_.is_partial),
+                results_, stream_);
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      if (results_[k].status == Status::ok) continue;
+      reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
+      break;
+    }
+    if (piece_.is_partial) {
+      for (const FilePiece::Item& item : piece_.items) {
+        if (chunks_.take(item.chunk) == 0) continue;
+        engine_.copy_on_device(chunks_.out.data() + item.place, memory_ + item.at + chunks_.skip(item.chunk),
+                               chunks_.take(item.chunk), stream_);
+      }
+      engine_.clear(memory_, piece_.len, stream_);
+    }
+    engine_.wait(stream_);
+    plaintext_len_ = 0;
+  }
+
+  // The IVs of the piece's chunks; empty where they are not in the file.
+  std::span<const std::uint8_t> ivs_in_file() {
+    ivs_.clear();
+    if (!chunks_.has_iv_in_file()) return {};
+    for (const FilePiece::Item& item : piece_.items) {
+      const std::uint8_t* const iv = iv_of(chunks_, item, pinned_);
+      ivs_.insert(ivs_.end(), iv, iv + chunks_.iv_len);
+    }
+    return ivs_;
+  }
+
+  // Only once there is a piece: page-locked memory is costly.
+  void reserve() {
+    if (!has_stream_) stream_ = engine_.create_stream();
+    has_stream_ = true;
+    if (pinned_ == nullptr) pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
+    if (memory_ == nullptr && !is_joined()) {
+      memory_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    }
+  }
+
+  const std::string_view name_;
+  DeviceEngine& engine_;
+  Reading& reading_;
+  const FileChunks& chunks_;
+  Joint* const joint_;
+  const std::size_t room_;
+  Stream stream_ = nullptr;
+  bool has_stream_ = false;
+  std::uint8_t* pinned_ = nullptr;
+  std::uint8_t* memory_ = nullptr;  // of the device
+  FilePiece piece_;
+  bool is_loaded_ = false;
+  std::size_t plaintext_len_ = 0;  // of memory_: to be wiped
+  PieceColumns columns_;
+  std::vector<std::uint8_t> ivs_;
+  std::vector<Result> results_;
+};
+
+class DeviceWorker {
+ public:
+  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, Joint* joint,
+               int device, std::size_t room)
+      : scope_(engine, device),
+        mac_(mac),
+        slots_{FileSlot(name, engine, reading, joint, room), FileSlot(name, engine, reading, joint, room)} {}
+
+  void work() {
+    std::size_t turn = 0;
+    for (;; ++turn) {
+      FileSlot& slot = slots_[turn % slots_of_thread];
+      slot.settle();
+      if (!slot.read(mac_)) break;
+      if (!slot.has_room()) {
+        settle_all(turn);
+        if (!slot.wait_for_room()) return;
+      }
+      slot.send();
+    }
+    settle_all(turn);  // of chunks that fail the first is told
+  }
+
+ private:
+  // In the order in which they were sent.
+  void settle_all(std::size_t turn) {
+    for (std::size_t k = 1; k < slots_of_thread; ++k) slots_[(turn + k) % slots_of_thread].settle();
+  }
+
+  const SelectedDevice scope_;  // before the slots, and so there when they go
+  MacCheck mac_;
+  std::array<FileSlot, slots_of_thread> slots_;
+};
+
+}  // namespace
+
+std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
+                                          const ChunkRooms& rooms, Stream stream, const ReadOptions& options) {
+  const std::uint64_t total = rooms.total();
+  const bool is_short = options.piece_len == 0 && total <= most_short_len && rooms.are_whole();
+  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len
+                                : is_short             ? short_piece_len
+                                                       : slot_len_for(total, options.threads);
+  const std::size_t room = rooms.for_piece(std::min(piece_len, most_device_chunk_len));
+  const std::size_t threads = threads_with_slots(options.threads, total, room);
+  const JointShape shape = joint_shape(rooms, is_short, room, threads);
+  Reading reading(chunks, options, room, shape.windows > 1 ? shape.window_len : UINT64_MAX);
+  const MacCheck mac(chunks);
+  // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
+  engine.wait(stream);
+  const int device = engine.current_device();
+  std::optional<Joint> joint;
+  if (shape.windows != 0) joint.emplace(name, engine, reading, shape);
+  Joint* const joint_or_null = joint ? &*joint : nullptr;
+  reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, joint_or_null, device, room).work(); });
+  if (joint) joint->decrypt_rest();
+  return reading.failure();
+}
+
+}  // namespace warpcipher

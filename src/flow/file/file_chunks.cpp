@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/file/file_chunks.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+
+namespace warpcipher {
+namespace {
+
+[[noreturn]] void refuse_chunk(std::size_t chunk, const std::string& text) {
+  refuse("chunk " + std::to_string(chunk) + ": " + text);
+}
+
+void check_count(const char* what, std::size_t got, std::size_t count, bool may_be_absent) {
+  if (got == count || (got == 0 && may_be_absent)) return;
+  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
+         std::to_string(count) + " chunks");
+}
+
+void check_bytes(const char* what, std::size_t got, std::size_t count, std::size_t each) {
+  if (got == 0 || got / each == count) {
+    if (got % each == 0) return;
+  }
+  refuse(std::string(what) + " has " + std::to_string(got) + " bytes, expected " + std::to_string(each) +
+         " for each of " + std::to_string(count) + " chunks");
+}
+
+void check_range(std::size_t chunk, const char* what, std::uint64_t offset, std::uint64_t len, std::uint64_t size) {
+  if (offset <= size && len <= size - offset) return;
+  refuse_chunk(chunk, std::string(what) + " range [" + std::to_string(offset) + ", +" + std::to_string(len) +
+                          ") leaves the buffer of " + std::to_string(size) + " bytes");
+}
+
+void check_columns(const FileChunks& c) {
+  check_message_count(c.count);
+  check_count("file_offsets", c.file_offsets.size(), c.count, false);
+  check_count("lengths", c.lengths.size(), c.count, false);
+  check_count("key_index", c.key_index.size(), c.count, true);
+  check_count("out_offsets", c.out_offsets.size(), c.count, true);
+  check_count("aad_offsets", c.aad_offsets.size(), c.count, true);
+  check_count("skips", c.skips.size(), c.count, true);
+  if (c.skips.size() != c.takes.size()) refuse("skips and takes go together");
+  if (c.aad_offsets.size() != c.aad_lengths.size()) refuse("aad_offsets and aad_lengths go together");
+  if (c.keys.empty()) refuse("no key given");
+  check_buffer_len("an IV", c.iv_len);
+  check_buffer_len("a tag", c.tag_len);
+  check_buffer_len("out", c.out.size());
+  check_buffer_len("aad", c.aad.size());
+  if (c.iv_len == 0 && !c.ivs.empty()) refuse("ivs are given, but iv_len is 0");
+  if (c.iv_len != 0) check_bytes("ivs", c.ivs.size(), c.count, c.iv_len);
+  if (c.tag_len != 0) check_bytes("tags", c.tags.size(), c.count, c.tag_len);
+  if (c.key_index.empty() && c.keys.size() > 1) {
+    refuse(std::to_string(c.keys.size()) + " keys and no key_index: it says which chunk takes which key");
+  }
+}
+
+void check_algorithm(const FileChunks& c) {
+  const Algorithm& algorithm = c.algorithm();
+  const std::string name(algorithm.name);
+  for (const Key* const key : c.keys) {
+    if (&key->algorithm() != &algorithm) {
+      refuse("all keys of a file's chunks have one algorithm: got " + name + " and " +
+             std::string(key->algorithm().name));
+    }
+  }
+  if (c.has_mac() == algorithm.is_aead()) {
+    refuse(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
+                       : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
+  }
+  if (c.has_mac() && !c.aad.empty()) refuse("chunks with an HMAC take no associated data");
+  if (c.has_mac() && algorithm.mode.id != Mode::ctr) refuse("an HMAC goes with CTR, got " + name);
+  if (c.has_mac() && (c.tag_len < 10 || c.tag_len > 64)) {
+    refuse("an HMAC is cut to 10 bytes or more, got a tag_len of " + std::to_string(c.tag_len));
+  }
+}
+
+// What is the same for all chunks, and the longest text: as an engine takes it.
+void check_shape(const FileChunks& c) {
+  if (c.count == 0) return;
+  // Nothing is read or written: the text lies somewhere, IV and tag apart from it, wherever the caller's may be.
+  static const std::uint8_t somewhere = 0;
+  auto* const anywhere = const_cast<std::uint8_t*>(&somewhere);
+  auto* const apart = reinterpret_cast<std::uint8_t*>(UINTPTR_MAX - 63);
+  Message m;
+  m.key = c.keys[0];
+  m.direction = Direction::decrypt;
+  m.in = m.out = anywhere;
+  m.in_len = m.out_len = *std::max_element(c.lengths.begin(), c.lengths.end());
+  m.iv = apart;
+  m.iv_len = c.iv_len;
+  if (!c.has_mac()) {
+    m.tag = apart;
+    m.tag_len = c.tag_len;
+  }
+  check_messages({&m, 1});
+}
+
+// Outputs in the order of the chunks need no sorting.
+void check_outputs(const FileChunks& c) {
+  if (c.out_offsets.empty()) return;
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;
+  std::uint64_t end = 0;
+  bool is_sorted = true;
+  for (std::size_t i = 0; i < c.count && is_sorted; ++i) {
+    is_sorted = c.take(i) == 0 || c.out_offsets[i] >= end;
+    if (c.take(i) != 0) end = c.out_offsets[i] + c.take(i);
+  }
+  if (is_sorted) return;
+  for (std::size_t i = 0; i < c.count; ++i) {
+    if (c.take(i) != 0) places.emplace_back(c.out_offsets[i], i);
+  }
+  std::sort(places.begin(), places.end());
+  for (std::size_t k = 1; k < places.size(); ++k) {
+    const std::size_t before = places[k - 1].second;
+    if (places[k].first - places[k - 1].first < c.take(before)) {
+      refuse_chunk(places[k].second, "writes where chunk " + std::to_string(before) + " does");
+    }
+  }
+}
+
+// What is read must not lie where text is written: a failure would wipe it, and columns are read more than once. Device
+// memory that the host can read has one address for both.
+void check_apart_from_out(const FileChunks& c) {
+  const auto check = [&](const char* what, const void* data, std::size_t len) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data), out = reinterpret_cast<std::uintptr_t>(c.out.data());
+    if (len == 0 || c.out.empty() || begin >= out + c.out.size() || out >= begin + len) return;
+    refuse(std::string(what) + " overlaps out: text is not decrypted in place here, give separate buffers");
+  };
+  const auto check_column = [&](const char* what, const auto& column) {
+    check(what, column.data(), column.size_bytes());
+  };
+  if (c.source.descriptor < 0) check_column("source", c.source.bytes);
+  check_column("ivs", c.ivs);
+  check_column("tags", c.tags);
+  check_column("aad", c.aad);
+  check_column("file_offsets", c.file_offsets);
+  check_column("lengths", c.lengths);
+  check_column("key_index", c.key_index);
+  check_column("aad_offsets", c.aad_offsets);
+  check_column("aad_lengths", c.aad_lengths);
+  check_column("out_offsets", c.out_offsets);
+  check_column("skips", c.skips);
+  check_column("takes", c.takes);
+}
+
+// Whether all chunks of a file that go back to back are right, found by all cores; false also where that is not known.
+bool are_sound(const FileChunks& c) {
+  if (c.source.descriptor < 0 || !c.out_offsets.empty() || !c.aad_offsets.empty() || !c.key_index.empty()) return false;
+  constexpr std::uint64_t too_much = most_buffer_len + 1;  // `out` is no longer than that
+  std::mutex mutex;
+  bool are_right = true;
+  std::uint64_t taken = 0;
+  ThreadPool::instance().parallel_for(c.count, chunks_at_once, [&](std::size_t begin, std::size_t end) {
+    bool is_right = true;
+    std::uint64_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
+      is_right =
+          is_right && len <= most_buffer_len && c.file_offsets[i] <= most_offset && skip <= len && take <= len - skip;
+      sum = std::min(sum + std::min(take, too_much), too_much);
+    }
+    const std::lock_guard lock(mutex);
+    are_right = are_right && is_right;
+    taken = std::min(taken + sum, too_much);
+  });
+  return are_right && taken <= c.out.size();
+}
+
+// The same for any chunks, one after another; throws at the first that is wrong.
+void check_each(const FileChunks& c) {
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < c.count; ++i) {
+    if (c.lengths[i] > most_buffer_len)
+      refuse_chunk(i, "has " + std::to_string(c.lengths[i]) + " bytes: more than 2^56");
+    if (c.file_offsets[i] > most_offset) {
+      refuse_chunk(i, "lies at byte " + std::to_string(c.file_offsets[i]) + " of the file: beyond 2^62");
+    }
+    if (c.source.descriptor < 0) {
+      if (c.file_offsets[i] < c.source.begin) refuse_chunk(i, "lies before the bytes that are given");
+      check_range(i, "in", c.file_offsets[i] - c.source.begin, c.len_in_file(i), c.source.bytes.size());
+    }
+    check_range(i, "wanted", c.skip(i), c.take(i), c.lengths[i]);
+    const std::uint64_t place = c.out_offsets.empty() ? next : c.out_offsets[i];
+    check_range(i, "out", place, c.take(i), c.out.size());
+    next = place + c.take(i);
+    if (!c.aad_offsets.empty()) check_range(i, "aad", c.aad_offsets[i], c.aad_lengths[i], c.aad.size());
+    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) {
+      refuse_chunk(i, "key index " + std::to_string(c.key_index[i]) + ", but there are " +
+                          std::to_string(c.keys.size()) + " keys");
+    }
+  }
+}
+
+}  // namespace
+
+void check_file_chunks(const FileChunks& c) {
+  check_columns(c);
+  check_algorithm(c);
+  check_apart_from_out(c);
+  if (!are_sound(c)) check_each(c);
+  check_shape(c);
+  check_outputs(c);
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A piece: consecutive chunks that are read and decrypted together, and where each lies in the piece's buffer. Chunks
+// that follow each other in the file do so in the buffer, unless tags that are given must come between them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "flow/file/file_chunks.hpp"
+
+namespace warpcipher {
+
+struct FilePiece {
+  struct Item {
+    std::size_t chunk;
+    std::size_t at;       // of the ciphertext in the buffer; the tag follows it
+    std::uint64_t place;  // in out
+  };
+
+  // Bytes of the file that go to one place in the buffer.
+  struct Extent {
+    std::uint64_t file_offset;
+    std::size_t at;
+    std::size_t len;
+  };
+
+  // In a buffer where pieces lie side by side, as many as its length is for. It is filled again and again: a window is
+  // what fills it once.
+  struct Place {
+    std::uint64_t window = 0;
+    std::size_t number = 0;   // of the piece among those of the window
+    std::uint64_t begin = 0;  // its first byte
+    bool is_last = false;     // the window has no piece after it
+  };
+
+  std::vector<Item> items;
+  std::vector<Extent> extents;
+  std::size_t len = 0;  // of the buffer that is used
+  Place place;
+  bool is_partial = false;  // of none of its chunks all is wanted: all go through scratch memory, and it has no place
+
+  bool empty() const { return items.empty(); }
+
+  // Leaves the chunks before one.
+  void cut(std::size_t chunk);
+};
+
+// Why chunks could not be read: everything that is no fault of the caller or of an engine.
+struct ReadFailure {
+  enum class Kind : std::uint8_t {
+    bad_tag,
+    ended,  // the file has no byte at `position`, and never had or does no more
+    error,  // of the system, as errno
+  };
+  Kind kind;
+  std::size_t chunk;
+  std::uint64_t position = 0;
+  int error = 0;
+};
+
+// What chunks take of a buffer. Found by all cores: a pass over the half a million of 8 GiB takes one a millisecond.
+class ChunkRooms {
+ public:
+  explicit ChunkRooms(const FileChunks& chunks);
+
+  std::size_t longest() const { return longest_; }
+  std::uint64_t total() const { return total_; }
+  // Whether all is wanted of every chunk but the first and the last.
+  bool are_whole() const { return are_whole_; }
+
+  // Of a buffer for pieces of piece_len bytes: the longest chunk fits, and no byte is beyond what all chunks take.
+  std::size_t for_piece(std::size_t piece_len) const;
+
+  // Of a buffer for all pieces, each aligned.
+  std::uint64_t for_all() const;
+
+ private:
+  const std::size_t count_;
+  std::size_t longest_ = 0;
+  std::uint64_t total_ = 0;
+  bool are_whole_ = true;
+};
+
+// Gives out the pieces of a file in order, to any thread.
+class PieceCutter {
+ public:
+  // room: bytes of a buffer for one piece; at least ChunkRooms::longest(). window_len: of one where pieces lie side by
+  // side; at least `room`.
+  PieceCutter(const FileChunks& chunks, std::size_t room, std::uint64_t window_len = UINT64_MAX)
+      : chunks_(chunks), room_(room), window_len_(window_len) {}
+
+  // False when all have been given out. Throws Error{invalid_argument} at a chunk that does not fit where it belongs,
+  // though chunks were checked: somebody changes them meanwhile.
+  bool next(FilePiece& piece);
+
+ private:
+  void put(FilePiece& piece);
+
+  const FileChunks& chunks_;
+  const std::size_t room_;
+  const std::uint64_t window_len_;
+  std::mutex mutex_;
+  std::size_t next_ = 0;
+  std::uint64_t place_ = 0;  // of the next chunk, where no places are given
+  FilePiece::Place free_;    // of the next piece
+};
+
+// Reads the extents of a piece into its buffer, and puts tags that are given where they belong. check: called when a
+// signal interrupted the read; may throw. Nothing: all was read. After a failure the piece has the chunks before the
+// one that failed, which are there.
+std::optional<ReadFailure> read_piece(const FileChunks& chunks, FilePiece& piece, std::uint8_t* buffer,
+                                      const std::function<void()>& check);
+
+// The IV of an item, in the buffer or in its column.
+const std::uint8_t* iv_of(const FileChunks& chunks, const FilePiece::Item& item, const std::uint8_t* buffer);
+
+}  // namespace warpcipher

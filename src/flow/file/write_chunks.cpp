@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/file/write_chunks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "dispatch/columns.hpp"
+#include "dispatch/select.hpp"
+#include "engine/device_engine.hpp"
+#include "flow/file/file_target.hpp"
+#include "flow/file/file_work.hpp"
+#include "flow/file/read_chunks.hpp"
+#include "flow/file/slots.hpp"
+#include "flow/file/text_parts.hpp"
+#include "mode/algorithm.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t load_alignment = 16;  // what GPUs load at once
+
+void check_entries(const char* what, std::size_t got, std::size_t expected) {
+  if (got == expected) return;
+  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected " + std::to_string(expected));
+}
+
+void check(const ChunksToWrite& c) {
+  check_message_count(c.count);
+  check_entries("file_offsets", c.file_offsets.size(), c.count);
+  check_entries("lengths", c.lengths.size(), c.count);
+  if (!c.key_index.empty()) check_entries("key_index", c.key_index.size(), c.count);
+  if (c.keys.empty()) refuse("no key given");
+  if (c.key_index.empty() && c.keys.size() > 1) refuse("several keys and no key_index");
+  const Algorithm& algorithm = c.keys[0]->algorithm();
+  for (const Key* const key : c.keys) {
+    if (&key->algorithm() != &algorithm) refuse("all keys of a file's chunks have one algorithm");
+  }
+  if (!algorithm.is_aead()) refuse(std::string(algorithm.name) + " authenticates nothing: expected an AEAD");
+  check_buffer_len("an IV", c.iv_len);
+  check_buffer_len("a tag", c.tag_len);
+  check_entries("ivs", c.ivs.size(), c.count * c.iv_len);
+  if (!c.tags.empty()) check_entries("tags", c.tags.size(), c.count * c.tag_len);
+  std::uint64_t text_len = 0, parts_len = 0;
+  for (std::size_t i = 0; i < c.count; ++i) {
+    const std::string chunk = "chunk " + std::to_string(i);
+    if (c.lengths[i] + c.tag_len > most_device_chunk_len) {
+      refuse(chunk + " has " + std::to_string(c.lengths[i]) +
+             " bytes, and with its tag one that a device encrypts has " + std::to_string(most_device_chunk_len) +
+             " at most");
+    }
+    if (c.file_offsets[i] > most_offset) refuse(chunk + " lies beyond byte 2^62 of the file");
+    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) refuse(chunk + " has a key index without a key");
+    text_len += c.lengths[i];
+  }
+  for (const TextPart& part : c.parts) {
+    check_buffer_len("a part", part.len);
+    parts_len = std::min(parts_len + part.len, most_offset);
+  }
+  if (parts_len != text_len) {
+    refuse("the parts have " + std::to_string(parts_len) + " bytes, and the chunks take " + std::to_string(text_len));
+  }
+}
+
+// Consecutive chunks that are encrypted together.
+struct WrittenPiece {
+  std::size_t first = 0, count = 0;
+  std::uint64_t text_begin = 0;  // in the parts, joined
+  std::size_t text_len = 0;
+  std::size_t len = 0;  // of ciphertexts and tags in a slot
+};
+
+class Writing {
+ public:
+  // file_end: of what is written.
+  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint64_t file_end)
+      : chunks_(chunks),
+        parts_(chunks.parts),
+        work_(options.check),
+        target_(chunks.descriptor, file_end, work_),
+        room_(room) {}
+
+  const ChunksToWrite& chunks() const { return chunks_; }
+  const TextParts& parts() const { return parts_; }
+  FileTarget& target() { return target_; }
+
+  // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
+  static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
+    const std::size_t len = c.lengths[i] + c.tag_len;
+    return c.tags.empty() ? len : (len + load_alignment - 1) / load_alignment * load_alignment;
+  }
+
+  bool next(WrittenPiece& piece) {
+    if (!work_.goes_on()) return false;
+    const std::lock_guard lock(mutex_);
+    piece = {next_, 0, text_begin_, 0, 0};
+    while (next_ < chunks_.count) {
+      const std::size_t room = room_of(chunks_, next_);
+      if (room > room_ - piece.len) break;
+      piece.len += room;
+      piece.text_len += chunks_.lengths[next_];
+      ++piece.count;
+      ++next_;
+    }
+    text_begin_ += piece.text_len;
+    return piece.count != 0;
+  }
+
+  template <class Body>
+  std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
+    if (!target_.failure()) work_.run(threads, body);
+    return target_.failure();
+  }
+
+ private:
+  const ChunksToWrite& chunks_;
+  const TextParts parts_;
+  FileWork work_;
+  FileTarget target_;
+  const std::size_t room_;
+  std::mutex mutex_;
+  std::size_t next_ = 0;
+  std::uint64_t text_begin_ = 0;
+};
+
+// One piece on its way to the file: device memory that its plaintext is gathered in and that it is encrypted to,
+// page-locked memory for the ciphertext, and the stream that orders its work.
+class WriteSlot {
+ public:
+  WriteSlot(std::string_view name, DeviceEngine& engine, Writing& writing, std::size_t room)
+      : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room) {}
+  WriteSlot(const WriteSlot&) = delete;
+  WriteSlot& operator=(const WriteSlot&) = delete;
+  // After an exception the stream may still use the memory.
+  ~WriteSlot() {
+    if (!has_stream_) return;
+    try {
+      engine_.wait(stream_);
+    } catch (const Error&) {  // the error that brought us here is already reported
+    }
+    if (text_ != nullptr) engine_.deallocate(text_, room_, room_, stream_);
+    if (sealed_ != nullptr) engine_.deallocate(sealed_, room_, 0, stream_);
+    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, 0);
+    engine_.destroy_stream(stream_);
+  }
+
+  // Takes the next piece and starts to encrypt it; false when there is none. The slot is empty.
+  bool load() {
+    if (!writing_.next(piece_)) return false;
+    naming_chunks(piece_.first, piece_.first + piece_.count - 1, [&] {
+      reserve();
+      encrypt();
+    });
+    is_loaded_ = true;
+    return true;
+  }
+
+  // Writes what the slot holds, if anything; false where that failed.
+  bool write() {
+    if (!is_loaded_) return true;
+    is_loaded_ = false;
+    engine_.wait(stream_);
+    const std::size_t tag_in_file = chunks_.tags.empty() ? chunks_.tag_len : 0;
+    std::size_t begin = 0, len = 0, at = 0;
+    std::uint64_t position = 0;
+    for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
+      const bool follows = at == begin + len && chunks_.file_offsets[i] == position + len;
+      if (!follows) {
+        if (!writing_.target().write(pinned_ + begin, len, position)) return false;
+        begin = at;
+        len = 0;
+        position = chunks_.file_offsets[i];
+      }
+      len += chunks_.lengths[i] + tag_in_file;
+      if (!chunks_.tags.empty()) {
+        std::memcpy(chunks_.tags.data() + i * chunks_.tag_len, pinned_ + at + chunks_.lengths[i], chunks_.tag_len);
+      }
+      at += Writing::room_of(chunks_, i);
+    }
+    return writing_.target().write(pinned_ + begin, len, position);
+  }
+
+ private:
+  void encrypt() {
+    std::size_t filled = 0;
+    writing_.parts().for_range(piece_.text_begin, piece_.text_len,
+                               [&](Memory memory, const std::uint8_t* data, std::size_t len) {
+                                 if (memory == Memory::device) {
+                                   engine_.copy_on_device(text_ + filled, data, len, stream_);
+                                 } else {
+                                   engine_.copy_to_device(text_ + filled, data, len, stream_);
+                                 }
+                                 filled += len;
+                               });
+    in_offsets_.clear();
+    out_offsets_.clear();
+    std::uint64_t in = 0, out = 0;
+    for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
+      in_offsets_.push_back(in);
+      out_offsets_.push_back(out);
+      in += chunks_.lengths[i];
+      out += Writing::room_of(chunks_, i);
+    }
+    Columns columns;
+    columns.direction = Direction::encrypt;
+    columns.memory = Memory::device;
+    columns.count = piece_.count;
+    columns.in = {text_, piece_.text_len};
+    columns.in_offsets = in_offsets_;
+    columns.in_lengths = chunks_.lengths.subspan(piece_.first, piece_.count);
+    columns.out = {sealed_, piece_.len};
+    columns.out_offsets = out_offsets_;
+    columns.tag_len = chunks_.tag_len;
+    columns.iv_len = chunks_.iv_len;
+    columns.ivs = chunks_.ivs.subspan(piece_.first * chunks_.iv_len, piece_.count * chunks_.iv_len);
+    choose_keys(columns, chunks_.keys, chunks_.key_index, piece_.first, piece_.count, key_index_);
+    results_.assign(piece_.count, {});
+    const Status status = run_columns(name_, columns, results_, stream_);
+    if (status != Status::ok) throw Error(status, "encryption failed");
+    engine_.copy_to_host(pinned_, sealed_, piece_.len, stream_);
+  }
+
+  // Only once there is a piece: page-locked memory is costly.
+  void reserve() {
+    if (text_ != nullptr) return;
+    stream_ = engine_.create_stream();
+    has_stream_ = true;
+    pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
+    sealed_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    // What lies between chunks is copied to the host, and not written.
+    if (!chunks_.tags.empty()) engine_.clear(sealed_, room_, stream_);
+    text_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+  }
+
+  const std::string_view name_;
+  DeviceEngine& engine_;
+  Writing& writing_;
+  const ChunksToWrite& chunks_;
+  const std::size_t room_;
+  Stream stream_ = nullptr;
+  bool has_stream_ = false;
+  std::uint8_t* pinned_ = nullptr;
+  std::uint8_t* sealed_ = nullptr;
+  std::uint8_t* text_ = nullptr;
+  WrittenPiece piece_;
+  bool is_loaded_ = false;
+  std::vector<std::uint64_t> in_offsets_, out_offsets_;
+  std::vector<std::uint32_t> key_index_;
+  std::vector<Result> results_;
+};
+
+}  // namespace
+
+std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksToWrite& chunks,
+                                         const WriteOptions& options) {
+  check(chunks);
+  if (chunks.count == 0) return std::nullopt;
+  DeviceEngine& device_engine = select_device_engine(engine);
+  std::size_t longest = 0;
+  std::uint64_t total = 0, file_end = 0;
+  for (std::size_t i = 0; i < chunks.count; ++i) {
+    const std::uint64_t len_in_file = chunks.lengths[i] + (chunks.tags.empty() ? chunks.tag_len : 0);
+    file_end = std::max(file_end, chunks.file_offsets[i] + len_in_file);
+    longest = std::max(longest, Writing::room_of(chunks, i));
+    total += Writing::room_of(chunks, i);
+  }
+  std::size_t threads = threads_for(options.threads);
+  const std::size_t piece_len =
+      options.piece_len != 0 ? std::min(options.piece_len, most_device_chunk_len) : slot_len_for(total, threads);
+  const auto room = std::max(longest, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, total)));
+  if (room == 0) return std::nullopt;
+  threads = threads_with_slots(threads, total, room);
+  Writing writing(chunks, options, room, file_end);
+  const int device = device_engine.current_device();
+  return writing.run(threads, [&] {
+    const SelectedDevice scope(device_engine, device);  // before the slots, and so there when they go
+    std::array<WriteSlot, slots_of_thread> slots{WriteSlot(engine, device_engine, writing, room),
+                                                 WriteSlot(engine, device_engine, writing, room)};
+    write_in_turns(slots);
+  });
+}
+
+}  // namespace warpcipher

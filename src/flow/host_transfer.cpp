@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/host_transfer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/sort_runs.hpp"
+#include "core/thread_pool.hpp"
+#include "flow/active_transfers.hpp"
+#include "flow/can_coalesce.hpp"
+#include "flow/contiguous_runs.hpp"
+#include "flow/transfer_modes.hpp"
+#include "flow/transfer_ring.hpp"
+
+namespace warpcipher {
+namespace {
+
+// In page-locked memory the number of slots hardly matters: 3, 4 and 6 on the same machine are within 1%.
+constexpr std::size_t most_direct_slots = 4;
+// Fewer contiguous sectors are messages like others: a call of run_sectors costs launches of its own.
+constexpr std::size_t least_sectors = 64;
+
+// The messages up to `end`, and whether they travel directly.
+struct ContiguousRun {
+  std::size_t end;
+  bool direct;
+};
+
+// The order in which messages go round the ring. Where texts are coalesced: by address, so that most of a piece travels
+// in few ranges.
+class Order {
+ public:
+  Order(std::span<const Message> messages, bool by_address) : messages_(messages) {
+    const auto lies_before = [](const Message& a, const Message& b) { return std::less<>()(a.in, b.in); };
+    if (!by_address || std::is_sorted(messages.begin(), messages.end(), lies_before)) return;
+    std::vector<std::pair<std::uintptr_t, std::size_t>> places;
+    places.reserve(messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      places.emplace_back(reinterpret_cast<std::uintptr_t>(messages[i].in), i);
+    }
+    sort_runs(places, std::less<>());
+    numbers_.reserve(places.size());
+    for (const auto& place : places) numbers_.push_back(place.second);
+  }
+
+  std::size_t size() const { return messages_.size(); }
+  std::size_t number(std::size_t i) const { return numbers_.empty() ? i : numbers_[i]; }
+  const Message& operator[](std::size_t i) const { return messages_[number(i)]; }
+
+ private:
+  std::span<const Message> messages_;
+  std::vector<std::size_t> numbers_;  // empty: as they are
+};
+
+ContiguousRun find_run(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
+  std::size_t end = begin + 1;
+  while (end < messages.size() && is_contiguous(messages[end - 1], messages[end])) ++end;
+  return {end, travels_directly(engine, messages[begin], messages[end - 1], direct_len)};
+}
+
+// How many messages from `begin` on, at most `most`, are contiguous sectors.
+std::size_t count_sectors(const Order& messages, std::size_t begin, std::size_t most, bool all) {
+  if (all) return most;
+  std::size_t count = 1;
+  while (count < most && is_next_sector(messages[begin + count - 1], messages[begin + count])) ++count;
+  return count;
+}
+
+// The size of a piece: no larger than the work, and large enough for the longest message that cannot be cut.
+std::size_t piece_size(std::span<const Message> messages, const Extent& extent, std::size_t piece_len,
+                       const PieceLayout& layout) {
+  std::size_t all = extent.room;
+  if (layout.lists_out) {
+    for (const Message& m : messages) all += TransferPiece::list_room_for(m, layout);
+  }
+  if (layout.coalescing != nullptr) all += all / least_text_to_gap;
+  // One of few sizes, so that a run finds memory that another run left.
+  return std::max(
+      {std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), extent.uncut, TransferPiece::alignment});
+}
+
+// Transfers in progress share the cores. Each has one already.
+std::size_t helper_count(const TransferSettings& settings) {
+  const std::size_t transfers = std::max<std::size_t>(ActiveTransfer::count(), 1);
+  const std::size_t threads = ThreadPool::instance().threads();
+  return std::min(settings.helpers, threads > transfers ? (threads - transfers) / transfers : 0);
+}
+
+// Feeds a ring with the messages of a run.
+class Feeder {
+ public:
+  // size: of a piece, without a list.
+  Feeder(const DeviceEngine& engine, const Order& messages, const Extent& extent, const TransferSettings& settings,
+         std::size_t size)
+      : engine_(engine), messages_(messages), extent_(extent), settings_(settings), size_(size) {}
+
+  // Sends all messages. `run` is the first contiguous run, or empty when it is not known. call_helpers() is called
+  // before the cores have texts to copy in.
+  template <class CallHelpers>
+  void feed(TransferRing& ring, ContiguousRun run, const TransferMode& direct, const TransferMode& others,
+            CallHelpers&& call_helpers) {
+    for (std::size_t i = 0; i < messages_.size();) {
+      if (i == run.end) run = find_run(engine_, messages_, i, settings_.direct_len);
+      const TransferMode& mode = run.direct ? direct : others;
+      if (mode.cores_copy_in) call_helpers();
+      if (can_be_cut(messages_[i]) && TransferPiece::room_for(messages_[i]) > size_) {
+        send_parts(ring, i, mode);
+        ++i;
+        continue;
+      }
+      const std::size_t count = mode.layout.lists_out ? 1 : count_sectors_at(i, run.end);
+      ring.add(messages_.number(i), count, mode);
+      i += count;
+    }
+  }
+
+ private:
+  // How many messages from `begin` on are sent as sectors; 1: none, but this message by itself.
+  std::size_t count_sectors_at(std::size_t begin, std::size_t end) {
+    const std::size_t len = messages_[begin].in_len;
+    if (begin < no_sectors_before_ || len == 0) return 1;
+    const std::size_t count = count_sectors(messages_, begin, std::min(end - begin, size_ / len), extent_.are_sectors);
+    if (count >= least_sectors) return count;
+    no_sectors_before_ = begin + count;
+    return 1;
+  }
+
+  void send_parts(TransferRing& ring, std::size_t i, const TransferMode& mode) const {
+    const Message& message = messages_[i];
+    const std::size_t part_len = std::min(settings_.piece_len, size_) - (message.tag_len != 0 ? cut_multiple : 0);
+    Cutter cutter(message, messages_.number(i));
+    while (!cutter.done()) ring.send(cutter.next(part_len), mode);
+  }
+
+  const DeviceEngine& engine_;
+  const Order& messages_;
+  const Extent& extent_;
+  const TransferSettings& settings_;
+  const std::size_t size_;
+  std::size_t no_sectors_before_ = 0;
+};
+
+void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
+                const Extent& extent, const TransferSettings& settings) {
+  const Order as_given(messages, false);
+  const ContiguousRun first =
+      extent.contiguous ? ContiguousRun{messages.size(), travels_directly(engine, messages.front(), messages.back(),
+                                                                          settings.direct_len)}
+                        : find_run(engine, as_given, 0, settings.direct_len);
+  // Without copies by the cores there is less to overlap.
+  const bool all_direct = first.direct && first.end == messages.size();
+  const DirectMode direct;
+  const std::unique_ptr<const TransferMode> others =
+      all_direct ? std::make_unique<BounceMode>() : choose_mode(engine, messages, extent, settings.range_len);
+  const PieceLayout& layout = others->layout;
+  const std::size_t size = piece_size(messages, extent, settings.piece_len, layout);
+  std::vector<int> devices = engine.devices_for_host_data();
+  devices.resize(std::clamp<std::size_t>(settings.devices, 1, devices.size()));
+  // A message held whole may need most of the device's memory: then there is one slot, not a ring.
+  const bool whole = size > settings.piece_len;
+  if (whole) devices.resize(1);
+  const std::size_t slots = whole        ? 1
+                            : all_direct ? std::min(settings.slots, most_direct_slots) * devices.size()
+                                         : settings.slots * devices.size();
+  TransferBatch batch{messages, statuses};
+  TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? TransferPiece::with_list(size) : size);
+  std::atomic<bool> over{false};
+  const auto help = [&] {
+    while (!over.load(std::memory_order_relaxed)) {
+      if (!ring.help()) std::this_thread::yield();
+    }
+  };
+  std::optional<ThreadPool::Helpers> helpers;
+  const struct End {
+    ~End() { over = true; }
+    std::atomic<bool>& over;
+  } end{over};
+  const Order order(messages, layout.coalescing != nullptr);
+  Feeder(engine, order, extent, settings, size)
+      .feed(ring, extent.contiguous ? first : ContiguousRun{0, false}, direct, *others, [&] {
+        if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(settings), help);
+      });
+  if (others->cores_copy_in && !others->cores_copy_out) {  // results need no cores: other batches may have them
+    ring.finish_copies_in();
+    over = true;
+    helpers.reset();
+  }
+  ring.finish();
+}
+
+void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses, const Extent& extent,
+              const TransferSettings& settings) {
+  const ActiveTransfer active;
+  try {
+    run_pieces(engine, messages, statuses, extent, settings);
+  } catch (...) {
+    wipe_unverified(messages);  // the slots are gone by now, and no copy is in progress
+    throw;
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (statuses[i] == Status::invalid_tag) wipe_text(messages[i]);
+  }
+}
+
+}  // namespace
+
+void wipe_text(const Message& message) { wipe_in_parallel(message.out, message.in_len); }
+
+void wipe_unverified(std::span<const Message> messages) {
+  for (const Message& m : messages) {
+    if (m.is_authenticated_decryption()) wipe_text(m);
+  }
+}
+
+void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses) {
+  const Extent extent = find_extent(messages);
+  const std::size_t devices = engine.devices_for_host_data().size();
+  run_with(engine, messages, statuses, extent,
+           choose_transfer_settings(extent.text_len, devices, extent.are_sectors ? 1 : messages.size()));
+}
+
+void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
+                        const TransferSettings& settings) {
+  run_with(engine, messages, statuses, find_extent(messages), settings);
+}
+
+}  // namespace warpcipher
