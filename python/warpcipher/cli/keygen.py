@@ -72,7 +72,7 @@ def keygen(
     warpcipher keygen --public identity.txt
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
-    from warpcipher.formats import get
+    from warpcipher.formats import FORMATS, get
 
     if public:
         if force or template or format_name != DEFAULT_FORMAT:
@@ -82,10 +82,12 @@ def keygen(
     _refuse_standard(path)
     chosen = get(format_name)
     if template is not None and not chosen.template:
-        raise usage("--template belongs to --format tink")
+        names = " and ".join(entry.name for entry in FORMATS.values() if entry.template)
+        raise usage(f"--template belongs to --format {names}")
     people = recipients.People.take(passphrase)
     if people and not chosen.takes_passphrase:
-        raise usage("a passphrase encrypts the keys of --format age and crypt4gh")
+        names = " and ".join(entry.name for entry in FORMATS.values() if entry.takes_passphrase)
+        raise usage(f"a passphrase encrypts the keys of --format {names}")
     template = template or chosen.template
     with contextlib.ExitStack() as outputs:
         # Outputs first: where they are refused, nobody has typed a passphrase.
@@ -132,15 +134,13 @@ def _tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json:
 
 
 def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
-    """What others encrypt to, of a file of identities, an SSH key or a secret key of Crypt4GH."""
-    from warpcipher.formats import crypt4gh
+    """What others encrypt to, of a file of secret keys."""
+    from warpcipher.formats import resolve
 
     people = dataclasses.replace(people, identities=(path,))
-    secrets: list[Any] = people.read(encrypts=True)
-    found = [
-        one.public_key.to_text() if isinstance(one, crypt4gh.SecretKey) else str(one.recipient)
-        for one in secrets
-    ]
+    secrets = people.read(encrypts=True)
+    of = resolve("auto", secrets)
+    found = [of.public_text(one) for one in secrets]
     if as_json:
         click.echo(json.dumps({"path": path, "recipients": found}, indent=2))
         return

@@ -151,7 +151,7 @@ class Choice:
         may read its file.
         """
         from warpcipher import keys
-        from warpcipher.formats.registry import wanted
+        from warpcipher.formats.registry import get, wanted
 
         expected = wanted(format_name, algorithm, named)
         source = self._source()
@@ -161,7 +161,8 @@ class Choice:
             key = source.resolve(**expected)
         except ValueError as error:
             raise usage(str(error)) from None
-        if format_name != "tink" and key[:1] != b"{":
+        only_keyset = format_name != "auto" and get(format_name).takes_keyset
+        if not only_keyset and key[:1] != b"{":
             _warn_of_text(source.name, key)
             return bytearray(key)
         from warpcipher.formats import FormatError, Keyset

@@ -79,7 +79,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 def formats(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from warpcipher.formats import FORMATS
 
-    return _beginning((name for name in FORMATS if name != "raw"), incomplete)
+    return _beginning((name for name, entry in FORMATS.items() if not entry.command), incomplete)
 
 
 FORMAT = click.option(

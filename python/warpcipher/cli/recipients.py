@@ -10,9 +10,8 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,19 +19,7 @@ from . import keys, process
 from .errors import Function, NotAuthenticError, add_options, counted, shown, usage
 
 if TYPE_CHECKING:
-    from warpcipher.formats import age, crypt4gh
-
-Holder = Union[
-    "age.Recipient",
-    "age.SshRecipient",
-    "age.Identity",
-    "age.SshIdentity",
-    "age.OtherIdentity",
-    "age.Passphrase",
-    "crypt4gh.PublicKey",
-    "crypt4gh.SecretKey",
-]
-
+    from warpcipher.formats import Format
 
 HEAD_SIZE = 64 << 10
 """Bytes of the beginning of a file that say what opens it: it has some hundred recipients."""
@@ -174,33 +161,48 @@ class People:
         if not encrypts and (self.recipients or self.recipient_files):
             raise usage("-r and -R say who can decrypt: give who does, with -i FILE")
 
-    def read(self, *, encrypts: bool) -> list[Holder]:
-        """Who files are for (encrypts), or who opens them. Raises CliError, OSError."""
-        from warpcipher.formats import age, crypt4gh
-
+    def read(self, *, encrypts: bool) -> list[Any]:
+        """Who files are for (encrypts), or who opens them: keys of one format. Raises CliError,
+        OSError."""
         secrets = _Secrets(self, encrypts=encrypts)
-        found: list[Holder] = []
+        found: dict[str, list[Any]] = {}
         others: list[str] = []
+
+        def add(of: Format, keys: list[Any]) -> None:
+            found.setdefault(of.name, []).extend(keys)
+
         for text in self.recipients:
-            found += _recipient(text)
+            add(*_recipient(text))
         for path in self.recipient_files:
-            found += _named(shown(path), _recipients, _content(path))
+            add(*_recipients(path))
         for path in self.identities:
-            for one in secrets.read(path):
-                found.append(one)
-                if isinstance(one, age.OtherIdentity):
-                    others.append(f"{shown(path)}: {one.reason}")
-        if others and (encrypts or len(others) == len(found)):
+            of, identities = secrets.read(path)
+            add(of, identities)
+            reasons = (getattr(one, "reason", "") for one in identities)
+            others += [f"{shown(path)}: {reason}" for reason in reasons if reason]
+        if others and (encrypts or len(others) == sum(map(len, found.values()))):
             raise usage(others[0])
         if self.has_passphrase and not self.identities:
             if found:
                 raise usage("a passphrase goes with no other recipient: give one of the two")
-            found.append(age.Passphrase(secrets.passphrase("Passphrase")))
+            of = _format_of("")
+            add(of, [of.of_passphrase(secrets.passphrase("Passphrase"))])
         if self.has_passphrase and self.identities and not secrets.asked:
             raise usage("no identity is encrypted: the passphrase opens nothing")
-        if len({isinstance(one, (crypt4gh.PublicKey, crypt4gh.SecretKey)) for one in found}) > 1:
-            raise usage("keys of age and of Crypt4GH do not go together: give keys of one format")
-        return found
+        if len(found) > 1:
+            raise usage(
+                f"keys of formats {' and '.join(found)} do not go together: give keys of one format"
+            )
+        return [key for keys in found.values() for key in keys]
+
+
+def _format_of(data: bytes | str) -> Format:
+    """The format that keys of people are of, whose content this is; where none knows it, the first,
+    whose error says what it is."""
+    from warpcipher.formats.registry import of_people
+
+    known = of_people()
+    return next((entry for entry in known if entry.knows(data)), known[0])
 
 
 def head_of(path: str) -> bytes:
@@ -214,21 +216,22 @@ def head_of(path: str) -> bytes:
         return b""
 
 
-def without_key(paths: tuple[str, ...]) -> People:
+def without_key(paths: tuple[str, ...], format_name: str) -> People:
     """Who opens files where no key was given: a passphrase that is asked for, if each file says
     that it wants one; else nobody. Raises CliError for a file that says what it wants."""
-    from warpcipher.formats.age import header
     from warpcipher.formats.registry import by_magic
 
+    def named(head: bytes) -> Format | None:
+        found = by_magic(head)
+        return found if found is not None and format_name in ("auto", found.name) else None
+
     heads = [head_of(path) for path in paths]
-    if all(any(one.type == "scrypt" for one in header.stanzas(head)) for head in heads):
+    formats = [named(head) for head in heads]
+    if all(of and of.asks_passphrase(head) for of, head in zip(formats, heads, strict=True)):
         return People(passphrase=True)
-    for path, head in zip(paths, heads, strict=True):
-        named = by_magic(head)
-        if named is not None:
-            raise usage(
-                f"{shown(path)} is a file of format {named.name}: give {named.opened_by(head)}"
-            )
+    for path, of, head in zip(paths, formats, heads, strict=True):
+        if of is not None:
+            raise usage(f"{shown(path)} is a file of format {of.name}: give {of.opened_by(head)}")
     return People()
 
 
@@ -252,22 +255,16 @@ class _Secrets:
             self._passphrase = read_passphrase(self._people, what, twice=twice)
         return self._passphrase
 
-    def read(self, path: str) -> Iterable[Holder]:
-        """The identities in a file."""
+    def read(self, path: str) -> tuple[Format, list[Any]]:
+        """The identities in a file, and their format."""
         from warpcipher import InvalidTag
-        from warpcipher.formats import age, crypt4gh
 
         data = _content(path, secret=True)
-        name = shown(path)
+        name, of = shown(path), _format_of(data)
         try:
-            is_crypt4gh = crypt4gh.is_key(data)
-            is_encrypted = crypt4gh.is_encrypted if is_crypt4gh else age.is_encrypted
-            phrase = None
-            if is_encrypted(data):
-                phrase = self.passphrase(f"Passphrase of {name}", new=False)
-            if is_crypt4gh:
-                return [crypt4gh.SecretKey.parse(data, phrase)]
-            return age.identities(data, phrase)
+            return of, of.secret_keys(
+                data, lambda: self.passphrase(f"Passphrase of {name}", new=False)
+            )
         except InvalidTag as error:
             raise NotAuthenticError(f"{name}: {error}") from None
         except ValueError as error:
@@ -292,12 +289,11 @@ def _content(path: str, *, secret: bool = False) -> bytes:
     return content.removeprefix(codecs.BOM_UTF8)
 
 
-def _recipient(text: str) -> list[Holder]:
-    """That of -r."""
-    from warpcipher.formats import age
-
+def _recipient(text: str) -> tuple[Format, list[Any]]:
+    """The recipient of -r."""
+    of = _format_of(text.strip())
     try:
-        return list(age.recipients(text.strip()))
+        return of, of.public_keys(text.strip())
     except ValueError as error:
         if os.path.isfile(text):  # noqa: PTH113
             raise usage(
@@ -307,19 +303,14 @@ def _recipient(text: str) -> list[Holder]:
         raise usage(f"-r: {error}") from None
 
 
-def _recipients(data: bytes) -> list[Holder]:
-    from warpcipher.formats import age, crypt4gh
-
-    if crypt4gh.is_key(data):
-        return [crypt4gh.PublicKey.parse(data)]
-    return list(age.recipients(data))
-
-
-def _named(name: str, parse: Callable[[Any], Any], data: str | bytes) -> Any:
+def _recipients(path: str) -> tuple[Format, list[Any]]:
+    """The recipients in a file of -R."""
+    data = _content(path)
+    of = _format_of(data)
     try:
-        return parse(data)
+        return of, of.public_keys(data)
     except ValueError as error:
-        raise usage(f"{name}: {error}") from None
+        raise usage(f"{shown(path)}: {error}") from None
 
 
 def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:

@@ -173,9 +173,8 @@ class Settings(RunOptions):
                 if listed is None
                 else f"{shown(listed)} names no file"
             )
-        takes_age = decrypts and settings.format_name in ("auto", "age")
-        if takes_age and not (settings.people or settings.key):
-            settings.people = recipients.without_key(settings.paths)
+        if decrypts and not (settings.people or settings.key):
+            settings.people = recipients.without_key(settings.paths, settings.format_name)
         settings._check()
         return settings
 

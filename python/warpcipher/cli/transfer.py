@@ -23,7 +23,7 @@ from .errors import (
     warn,
 )
 from .files import InputFile, OutputFile, Target
-from .recipients import HEAD_SIZE, Holder, head_of
+from .recipients import HEAD_SIZE, head_of
 from .report import Progress
 from .run import Run
 from .settings import Settings, check_options, decrypt_options, encrypt_options, raw_options
@@ -69,7 +69,7 @@ class Transfer(Run):
             armor=given.armor,
         )
 
-    def _read_key(self) -> keys.Key | Password | list[Holder]:
+    def _read_key(self) -> keys.Key | Password | list[Any]:
         given = self._settings
         given.people.check(encrypts=self._encrypt)
         if given.people.passphrase and len(given.paths) == 1 and given.paths[0] != keys.STANDARD:
@@ -101,7 +101,7 @@ class Transfer(Run):
             openssl.ITERATIONS if given.iterations is None else given.iterations,
         )
 
-    def _check_format_of(self, holders: list[Holder]) -> None:
+    def _check_format_of(self, holders: list[Any]) -> None:
         from warpcipher import formats
 
         named, fits = self._settings.format_name, formats.resolve("auto", holders).name

@@ -19,7 +19,7 @@ from __future__ import annotations
 import builtins
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import warpcipher as wc
@@ -32,7 +32,7 @@ from .file_chunks import read_chunks
 from .files import decrypt_file, encrypt_file
 from .layout import FormatError, Layout
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
-from .registry import FORMATS, by_magic, get, key_sizes, resolve, take, take_for
+from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
@@ -193,13 +193,9 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
         size_inside = source.seek(0, os.SEEK_END)
     decryptor.close()
     layout = decryptor.layout
-    found = Candidate(
-        chosen.name,
-        f"the key opens its {chosen.proof}",
-        Kept(layout.plaintext_size(size_inside), decryptor.edits).size,
-        layout.chunk,
-        layout.chunk_count(size_inside),
-    )
+    found = chosen.candidate(layout, size_inside, f"the key opens its {chosen.proof}")
+    content = Kept(layout.plaintext_size(size_inside), decryptor.edits).size
+    found = replace(found, plaintext_size=content)
     return FileInfo(size, True, (found,))
 
 
@@ -272,6 +268,7 @@ __all__ = [
     "key_sizes",
     "open",
     "read_chunks",
+    "register",
     "resolve",
     "take",
 ]

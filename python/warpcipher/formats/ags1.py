@@ -62,7 +62,7 @@ class Ags1(Format):
     key_sizes = (32, 24, 16)
 
     def _key(self, key: object, options: Options) -> bytearray:
-        options.refuse_others(self.name, "context")
+        options.check(self)
         return key_bytes(key, self.key_sizes, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -79,13 +79,11 @@ class Ags1(Format):
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
-            block = _block_size(prefix[:HEADER_SIZE])
-            blocks = layout(block)
-            plaintext_size, chunks = blocks.plaintext_size(size), blocks.chunk_count(size)
+            blocks = layout(_block_size(prefix[:HEADER_SIZE]))
+            reason = f"it begins with {MAGIC.decode()}, and the size fits"
+            return self.candidate(blocks, size, reason)
         except FormatError:
             return None
-        reason = f"it begins with {MAGIC.decode()}, and the size fits"
-        return Candidate(self.name, reason, plaintext_size, block, chunks)
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         return HEADER_SIZE
@@ -114,6 +112,9 @@ class Ags1(Format):
         finally:
             wipe(text)
         return decryptor
+
+
+FORMATS = (Ags1(),)
 
 
 def _block_size(header: bytes) -> int:

@@ -11,7 +11,7 @@ import abc
 import io
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import _native
@@ -26,13 +26,17 @@ if TYPE_CHECKING:
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 T = TypeVar("T")
+_OWNER = "owner"
+"""In the metadata of an option: who takes it, for the error of a format that does not."""
+
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a format needs in addition to the key. A format refuses an option that it does not use.
+    """What a format needs in addition to the key. A format refuses an option that it does not take;
+    one that takes others derives a dataclass from this.
 
     context:   bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
                raw GCM: additional authenticated data).
@@ -46,10 +50,12 @@ class Options:
 
     context: bytes = b""
     engine: str = "auto"
-    algorithm: str | None = None
-    iv: bytes | None = field(default=None, repr=False)
-    padding: Literal["auto", "pkcs7", "none"] = "auto"
-    armor: bool = False
+    algorithm: str | None = field(default=None, metadata={_OWNER: "format raw"})
+    iv: bytes | None = field(default=None, repr=False, metadata={_OWNER: "format raw"})
+    padding: Literal["auto", "pkcs7", "none"] = field(
+        default="auto", metadata={_OWNER: "format raw"}
+    )
+    armor: bool = field(default=False, metadata={_OWNER: "format age, and raw with a password"})
 
     def __post_init__(self) -> None:
         for name, value in (("context", self.context), ("iv", self.iv)):
@@ -58,21 +64,15 @@ class Options:
         if self.padding not in ("auto", "pkcs7", "none"):
             raise ValueError(f"padding is {self.padding!r}: expected auto, pkcs7 or none")
 
-    def refuse_others(self, format_name: str, *own: str) -> None:
-        """Raises ValueError where an option was given that is not the format's.
-
-        own: what the format takes besides the engine.
-        """
-        given = {
-            "context": (bool(self.context), ""),
-            "algorithm": (self.algorithm is not None, ": it belongs to format raw"),
-            "iv": (self.iv is not None, ": it belongs to format raw"),
-            "padding": (self.padding != "auto", ": it belongs to format raw"),
-            "armor": (self.armor, ": it belongs to format age, and raw with a password"),
-        }
-        for name, (is_given, hint) in given.items():
-            if is_given and name not in own:
-                raise ValueError(f"format {format_name} takes no {name}{hint}")
+    def check(self, chosen: Format) -> None:
+        """Raises ValueError where an option was given that the format does not take."""
+        for entry in fields(self):
+            if entry.name in ("engine", *chosen.takes):
+                continue
+            if getattr(self, entry.name) != entry.default:
+                owner = entry.metadata.get(_OWNER)
+                hint = f": it belongs to {owner}" if owner else ""
+                raise ValueError(f"format {chosen.name} takes no {entry.name}{hint}")
 
 
 class PieceCipher(Uncopied, abc.ABC):
@@ -205,7 +205,8 @@ class NewKey(NamedTuple):
 
 
 class Format(abc.ABC):
-    """A file format: an entry of `warpcipher.formats.FORMATS`.
+    """A file format: an entry of `warpcipher.formats.FORMATS`. All that anything here knows of a
+    format it asks of this object: docs/formats.md, "Add a format".
 
     name:          as `format=` takes it.
     description:   one line for people.
@@ -218,15 +219,16 @@ class Format(abc.ABC):
     binds_chunks:  whether chunks are bound to their file and its end, by a salt of its own: no
                    chunk of an older version or of another file passes for one of this file, and no
                    file passes that was cut at the edge of a chunk.
-    takes_context: whether a context can be bound to a file.
+    takes:         names of the options that it takes besides the engine.
     unwrap_size:   bytes of a file that tell whether it is text (`unwrapped`); 0: it never is.
+    command:       the group of commands that takes it instead of `encrypt`; "": `encrypt` does.
     magic:         the bytes that every file begins with; empty: there are none.
 
     Of its keys:
 
     key_sizes:       bytes that a key may have, first those of a new one; empty: a key is not bytes.
     takes_keyset:    whether a key may be a Tink keyset.
-    takes_identity:  whether a key may be the secret key of a person.
+    takes_identity:  whether a key may be the secret key of a person: it has files of keys.
     template:        the kind of a new key, where there are several; "": there is one.
     public_suffix:   of the file beside a new key's that has its public part; "": there is none.
     takes_passphrase: whether a passphrase may encrypt a new key.
@@ -240,15 +242,21 @@ class Format(abc.ABC):
     binds_chunks: bool
     magic: bytes = b""
     binds_order: bool = True
-    takes_context: bool = True
+    takes: tuple[str, ...] = ("context",)
     unwrap_size: int = 0
     proof: str = "header"
+    command: str = ""
     key_sizes: tuple[int, ...] = ()
     takes_keyset: bool = False
     takes_identity: bool = False
     template: str = ""
     public_suffix: str = ""
     takes_passphrase: bool = False
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether a context can be bound to a file."""
+        return "context" in self.takes
 
     def sizes_of_key(self, algorithm: str | None) -> tuple[int, ...]:
         """`key_sizes`; of raw those of an algorithm. Raises ValueError for an unknown one."""
@@ -279,6 +287,11 @@ class Format(abc.ABC):
         """Whether a file of `size` bytes that begins with `prefix` may have this format. prefix: 8
         bytes or more, or all of the file."""
 
+    def candidate(self, layout: Layout, size: int, reason: str) -> Candidate:
+        """A file of `size` bytes with this layout. Raises FormatError where none has that size."""
+        chunks = layout.chunk_count(size)
+        return Candidate(self.name, reason, layout.plaintext_size(size), layout.chunk, chunks)
+
     @abc.abstractmethod
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         """Bytes of the beginning of a file that `decryptor` wants, as far as `prefix`, which the
@@ -300,8 +313,38 @@ class Format(abc.ABC):
         return bool(self.magic) and prefix.startswith(self.magic)
 
     def knows(self, key: object) -> bool:
-        """Whether "auto" chooses this format by the key."""
+        """Whether "auto" chooses this format by the key, or whether a file of keys, which this is
+        the content of, belongs to it."""
+        if not (self.found_by_key and isinstance(key, (bytes, bytearray, memoryview))):
+            return False
+        return len(key) in self.key_sizes
+
+    def opening(self, key: object) -> object:
+        """What of the key opens files; an empty list: nothing does."""
+        return key
+
+    def asks_passphrase(self, head: bytes) -> bool:
+        """Whether a passphrase opens the file that begins with `head`."""
         return False
+
+    def of_passphrase(self, passphrase: bytes) -> object:
+        """The key that a passphrase is. Raises ValueError where it is none."""
+        raise ValueError(f"format {self.name} takes no passphrase")
+
+    def public_keys(self, data: bytes | str) -> list[Any]:
+        """What a file of public keys holds, or the text of one. Raises ValueError."""
+        raise ValueError(f"format {self.name} has no public keys")
+
+    def secret_keys(self, data: bytes, passphrase: Callable[[], bytes]) -> list[Any]:
+        """What a file of secret keys holds. One that opens nothing has a `reason`.
+
+        passphrase: called where the file is encrypted. Raises ValueError, InvalidTag.
+        """
+        raise ValueError(f"format {self.name} has no secret keys of people")
+
+    def public_text(self, secret: Any) -> str:
+        """What others encrypt to, of a secret key."""
+        raise ValueError(f"format {self.name} has no public keys")
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
         """The file inside of `reader`, if that is text; None: it is not. prefix: the `unwrap_size`

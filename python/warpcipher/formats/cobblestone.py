@@ -93,7 +93,7 @@ class Cobblestone(Format):
         self.description = f"C2SP chunked encryption, AES-{bits}-GCM in chunks of 16 KiB"
 
     def _key(self, key: object, options: Options) -> bytearray:
-        options.refuse_others(self.name, "context")
+        options.check(self)
         return key_bytes(key, self.key_sizes, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -105,11 +105,9 @@ class Cobblestone(Format):
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
-            plaintext_size, chunks = LAYOUT.plaintext_size(size), LAYOUT.chunk_count(size)
+            return self.candidate(LAYOUT, size, "the size fits; there is no magic number")
         except FormatError:
             return None
-        reason = "the size fits; there is no magic number"
-        return Candidate(self.name, reason, plaintext_size, CHUNK_SIZE, chunks)
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         wipe(self._key(key, options))
@@ -126,6 +124,9 @@ class Cobblestone(Format):
             wipe(keys.key)
             raise header_mismatch(self.name)
         return ChunkDecryptor(LAYOUT, keys.cipher(options.engine))
+
+
+FORMATS = (Cobblestone(128), Cobblestone(256))
 
 
 def header_mismatch(name: str) -> Exception:

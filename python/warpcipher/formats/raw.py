@@ -39,6 +39,7 @@ from .base import (
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
 from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
+from .registry import by_magic
 from .whole import Reader, TextWriter, Writer
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class _RawCipher(PieceCipher):
         self, key: object, options: Options, direction: Direction, salt: bytes = b""
     ) -> None:
         """salt: of the password that the key is."""
-        options.refuse_others("raw", "context", "algorithm", "iv", "padding", "armor")
         if options.algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
         info = wc.find_algorithm(options.algorithm)
@@ -200,7 +200,6 @@ def _refuse_foreign(prefix: bytes) -> None:
     """Raises FormatError for a file that says what it is: it would become garbage, in most modes
     without an error."""
     from .foreign import identify
-    from .registry import by_magic
 
     named, foreign = by_magic(prefix), identify(prefix, len(prefix))
     if named is not None:
@@ -346,8 +345,10 @@ class Raw(Format):
     or the key is a `Password` of openssl.py, and there is no IV."""
 
     name = "raw"
+    takes = ("context", "algorithm", "iv", "padding", "armor")
     description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, AEADs excepted"
     found_by_key = False
+    command = "raw"
     extension = ".enc"
     authenticated = False
     binds_chunks = False
@@ -372,6 +373,7 @@ class Raw(Format):
         )
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
+        options.check(self)
         return RawEncryptor(key, options)
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
@@ -381,6 +383,7 @@ class Raw(Format):
         return PROBE_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        options.check(self)
         return RawDecryptor(key, bytes(prefix[:PROBE_SIZE]), options)
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
@@ -388,3 +391,6 @@ class Raw(Format):
 
     def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
         return TextWriter(writer) if options.armor else None
+
+
+FORMATS = (Raw(),)

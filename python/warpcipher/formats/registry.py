@@ -10,26 +10,24 @@ from .. import _later, keys
 from .base import Format, Options
 
 
-class _Row(NamedTuple):
-    """Where a format is: the class `kind` of `module`, made with `arguments`. key_size: a key of so
-    many bytes, of which nothing else is known, is of this format."""
+class _Home(NamedTuple):
+    """Where a format is: in the tuple FORMATS of `module`. key_size: a key of so many bytes, of
+    which nothing else is known, is of this format."""
 
     module: str
-    kind: str
-    arguments: tuple[int, ...] = ()
     key_size: int = 0
 
 
-_ROWS = {
-    "cobblestone-128": _Row("cobblestone", "Cobblestone", (128,), 16),
-    "cobblestone-256": _Row("cobblestone", "Cobblestone", (256,), 32),
-    "tink": _Row("tink", "Tink"),
-    "age": _Row("age.format", "Age"),
-    "crypt4gh": _Row("crypt4gh.format", "Crypt4gh"),
-    "ags1": _Row("ags1", "Ags1"),
-    "raw": _Row("raw", "Raw"),
+# All formats of this package. What else there is to know of one, its own file says.
+_HOMES = {
+    "cobblestone-128": _Home("cobblestone", 16),
+    "cobblestone-256": _Home("cobblestone", 32),
+    "tink": _Home("tink"),
+    "age": _Home("age.format"),
+    "crypt4gh": _Home("crypt4gh.format"),
+    "ags1": _Home("ags1"),
+    "raw": _Home("raw"),
 }
-_BY_KEY_SIZE = {row.key_size: name for name, row in _ROWS.items() if row.key_size}
 
 
 class _Formats(Mapping[str, Format]):
@@ -37,27 +35,36 @@ class _Formats(Mapping[str, Format]):
     command imports."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Format] = {}
+        self.made: dict[str, Format] = {}
 
     def __getitem__(self, name: str) -> Format:
-        row = _ROWS[name]
-        made = self._made.get(name)
+        made = self.made.get(name)
         if made is None:
-            kind = getattr(_later.load(f"formats.{row.module}"), row.kind)
-            made = self._made.setdefault(name, kind(*row.arguments))
+            for entry in _later.load(f"formats.{_HOMES[name].module}").FORMATS:
+                self.made.setdefault(entry.name, entry)
+            made = self.made[name]
         return made
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_ROWS)
+        return iter({**_HOMES, **self.made})
 
     def __len__(self) -> int:
-        return len(_ROWS)
+        return len({**_HOMES, **self.made})
 
     def __contains__(self, name: object) -> bool:
-        return name in _ROWS
+        return name in _HOMES or name in self.made
 
 
-FORMATS: Mapping[str, Format] = _Formats()
+_FORMATS = _Formats()
+FORMATS: Mapping[str, Format] = _FORMATS
+
+
+def register(entry: Format) -> None:
+    """Adds a format to `FORMATS`, for the rest of the process: every call and the command take it.
+    Raises ValueError where one has its name."""
+    if entry.name in FORMATS:
+        raise ValueError(f"there is a format {entry.name!r}")
+    _FORMATS.made[entry.name] = entry
 
 
 def get(name: str) -> Format:
@@ -80,29 +87,33 @@ def by_magic(prefix: bytes) -> Format | None:
     return None
 
 
-def resolve(name: str, key: object) -> Format:
-    """The format of that name; for "auto" the one the key belongs to.
+def of_people() -> list[Format]:
+    """The formats whose keys are secret and public keys of people."""
+    return [entry for entry in FORMATS.values() if entry.takes_identity]
 
-    A Keyset, or text that begins as JSON does, is Tink's; 16 or 32 bytes are cobblestone-128's or
-    -256's; keys of age and Crypt4GH, and lists of them, are theirs. `raw` is never chosen: it
-    authenticates nothing. Raises ValueError.
+
+def resolve(name: str, key: object) -> Format:
+    """The format of that name; for "auto" the one that knows the key.
+
+    Bytes belong to the format whose keys are as long; a Keyset, or text that begins as JSON does,
+    is Tink's; keys of people, and lists of them, belong to their format. A format that is only
+    opened by its name is never chosen. Raises ValueError.
     """
     if name != "auto":
         return get(name)
-    if isinstance(key, (bytes, bytearray, memoryview)) and len(key) in _BY_KEY_SIZE:
-        return get(_BY_KEY_SIZE[len(key)])
     for entry in FORMATS.values():
         if entry.knows(key):
             return entry
-    given = (
-        f"{len(key)} bytes"
-        if isinstance(key, (bytes, bytearray, memoryview))
-        else type(key).__name__
+    is_bytes = isinstance(key, (bytes, bytearray, memoryview))
+    given = f"{len(key)} bytes" if is_bytes else type(key).__name__  # type: ignore[arg-type]
+    wanted = "; ".join(
+        f"{entry.name} takes {entry.key_needed()}"
+        for entry in FORMATS.values()
+        if entry.found_by_key
     )
     raise ValueError(
-        f"no format goes with this key ({given}): 16 or 32 bytes are cobblestone's, a JSON keyset "
-        "is tink's; name the format otherwise. warpcipher.keys reads keys of files, environment "
-        "variables and commands, in hex and base64 too"
+        f"no format goes with this key ({given}): {wanted}; name the format otherwise. "
+        "warpcipher.keys reads keys of files, environment variables and commands"
     )
 
 
@@ -111,26 +122,21 @@ def take(name: str, key: object, options: Options) -> tuple[Format, object]:
 
     Raises what `resolve` and `warpcipher.keys.resolve` raise.
     """
-    key = _asked(name, key, options)
+    if keys.is_deferred(key):
+        key = keys.resolve(key, **wanted(name, options.algorithm))
     return resolve(name, key), key
 
 
 def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, object]:
     """As `take` with "auto", for a file that begins with `prefix`: its magic number decides, where
     a format has one and the key is of a size that it takes."""
-    key = _asked("auto", key, options)
+    if keys.is_deferred(key):
+        key = keys.resolve(key, **wanted("auto", options.algorithm))
     if isinstance(key, (bytes, bytearray, memoryview)):
         for entry in FORMATS.values():
             if entry.begins(prefix) and len(key) in entry.key_sizes:
                 return entry, key
     return resolve("auto", key), key
-
-
-def _asked(name: str, key: object, options: Options) -> object:
-    """The key itself, where a source or a function was given for it."""
-    if not keys.is_deferred(key):
-        return key
-    return keys.resolve(key, **wanted(name, options.algorithm))
 
 
 def wanted(name: str, algorithm: str | None, named: str | None = None) -> dict[str, Any]:
@@ -149,8 +155,13 @@ def wanted(name: str, algorithm: str | None, named: str | None = None) -> dict[s
 
 
 def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
-    """The sizes in bytes that a key of a format ("auto": of any) may have; raw: of its algorithm.
+    """The sizes in bytes that a key of a format ("auto": of any) may have; of one that has several
+    algorithms, that of the algorithm.
 
     Empty for a format whose key is not bytes. Raises ValueError for an unknown format or algorithm.
     """
-    return tuple(_BY_KEY_SIZE) if name == "auto" else get(name).sizes_of_key(algorithm)
+    if name != "auto":
+        return get(name).sizes_of_key(algorithm)
+    here = [home.key_size for home in _HOMES.values() if home.key_size]
+    added = [entry for entry in _FORMATS.made.values() if entry.name not in _HOMES]
+    return (*here, *(size for entry in added if entry.found_by_key for size in entry.key_sizes))

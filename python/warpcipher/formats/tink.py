@@ -110,7 +110,7 @@ class Tink(Format):
         return isinstance(key, Keyset)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
-        options.refuse_others(self.name, "context")
+        options.check(self)
         primary = as_keyset(key).primary
         header = bytes([primary.header_size]) + os.urandom(
             primary.derived_key_size + NONCE_PREFIX_SIZE
@@ -129,7 +129,7 @@ class Tink(Format):
         return max(one.segment_size for one in as_keyset(key).enabled) + 1
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        options.refuse_others(self.name, "context")
+        options.check(self)
         keys = as_keyset(key).enabled
         shortest = min(one.header_size + one.tag_size for one in keys)
         if len(prefix) < shortest:
@@ -147,6 +147,9 @@ class Tink(Format):
             f"no enabled key of the keyset ({len(keys)} tried) opens the first segment: wrong "
             "keyset or associated data, header or first segment damaged or cut, or not a Tink file"
         )
+
+
+FORMATS = (Tink(),)
 
 
 def _opens_first_segment(key: StreamingKey, cipher: ChunkCipher, view: memoryview) -> bool:

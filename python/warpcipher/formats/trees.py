@@ -206,9 +206,7 @@ class Sealed:
         self.format = chosen
         self.options = options
         self._key = key
-        # A public key encrypts, and opens nothing.
-        opening = [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
-        self._opening = opening if chosen.name == "age" else key
+        self._opening = chosen.opening(key)
 
     @property
     def can_open(self) -> bool:

@@ -15,6 +15,7 @@ import datetime
 import io
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
@@ -22,7 +23,7 @@ from ..layout import FormatError
 from ..whole import Reader, TextWriter, Writer
 from . import armor, header, key_files, payload, ssh
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
-from .ssh import SshRecipient
+from .ssh import SshIdentity, SshRecipient
 
 _TEXT = re.compile(r"age1[0-9a-z]|ssh-(?:ed25519|rsa) ")
 """How a recipient begins."""
@@ -63,7 +64,7 @@ class Age(Format):
     authenticated = True
     binds_chunks = True
     magic = header.MAGIC
-    takes_context = False
+    takes = ("armor",)
     unwrap_size = armor.MOST_SPACE + len(armor.BEGIN) + len(armor.MARK)
     takes_identity = True
     takes_passphrase = True
@@ -74,11 +75,29 @@ class Age(Format):
     def key_needed(self) -> str:
         return "an identity of a recipient, or the passphrase"
 
+    def asks_passphrase(self, head: bytes) -> bool:
+        return any(stanza.type == "scrypt" for stanza in header.stanzas(head))
+
+    def of_passphrase(self, passphrase: bytes) -> Passphrase:
+        return Passphrase(passphrase)
+
+    def opening(self, key: object) -> object:
+        # A recipient encrypts, and opens nothing.
+        return [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
+
+    def public_keys(self, data: bytes | str) -> list[key_files.Recipient]:
+        return list(key_files.recipients(data))
+
+    def secret_keys(self, data: bytes, passphrase: Callable[[], bytes]) -> list[key_files.Identity]:
+        return key_files.identities(data, passphrase() if key_files.is_encrypted(data) else None)
+
+    def public_text(self, secret: Identity | SshIdentity) -> str:
+        return str(secret.recipient)
+
     def opened_by(self, head: bytes) -> str:
-        stanzas = header.stanzas(head)
-        if any(stanza.type == "scrypt" for stanza in stanzas):
+        if self.asks_passphrase(head):
             return "its passphrase, with --passphrase"
-        if stanzas:
+        if stanzas := header.stanzas(head):
             return f"an identity, with -i FILE: it is for {header.recipients_text(stanzas)}"
         return "an identity, with -i FILE, or --passphrase"
 
@@ -105,7 +124,7 @@ class Age(Format):
         return isinstance(key, key_files.KEYS)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
-        options.refuse_others(self.name, "armor")
+        options.check(self)
         recipients = _parsed(key)
         if len(recipients) > 1 and any(isinstance(one, Passphrase) for one in recipients):
             raise ValueError("format age takes a passphrase only without other recipients")
@@ -125,12 +144,10 @@ class Age(Format):
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
         reason = f"{reason}, and is for {parsed.recipients_text()}"
-        chunks_of = payload.layout(parsed.size)
         try:
-            plaintext_size, chunks = chunks_of.plaintext_size(size), chunks_of.chunk_count(size)
+            return self.candidate(payload.layout(parsed.size), size, reason)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
-        return Candidate(self.name, reason, plaintext_size, chunks_of.chunk, chunks)
 
     def begins(self, prefix: bytes) -> bool:
         return prefix.startswith(header.ANY_VERSION) or armor.is_armor(prefix)
@@ -140,7 +157,7 @@ class Age(Format):
         return size if size >= header.LONGEST else size + payload.NONCE_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        options.refuse_others(self.name, "armor")
+        options.check(self)
         identities = _parsed(key)
         if any(isinstance(one, (Recipient, SshRecipient)) for one in identities):
             raise ValueError(
@@ -157,3 +174,6 @@ class Age(Format):
 
     def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
         return armor.armored(writer) if options.armor else None
+
+
+FORMATS = (Age(),)

@@ -14,6 +14,7 @@ final one. An empty file has no segment.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from .. import curve25519
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
@@ -67,7 +68,7 @@ class Crypt4gh(Format):
     authenticated = True
     binds_chunks = False
     binds_order = False
-    takes_context = False
+    takes = ()
     magic = header.MAGIC
     takes_identity = True
     takes_passphrase = True
@@ -87,15 +88,24 @@ class Crypt4gh(Format):
         text, public = secret.to_text(passphrase), secret.public_key.to_text()
         return NewKey(text.encode(), public_file=public.encode())
 
+    def public_keys(self, data: bytes | str) -> list[PublicKey]:
+        return [PublicKey.parse(data)]
+
+    def secret_keys(self, data: bytes, passphrase: Callable[[], bytes]) -> list[SecretKey]:
+        return [SecretKey.parse(data, passphrase() if keys.is_encrypted(data) else None)]
+
+    def public_text(self, secret: SecretKey) -> str:
+        return secret.public_key.to_text()
+
     def knows(self, key: object) -> bool:
         if isinstance(key, (str, bytes, bytearray)):
-            return keys.is_secret_key(key.encode() if isinstance(key, str) else bytes(key))
+            return keys.is_key(key.encode() if isinstance(key, str) else bytes(key))
         if isinstance(key, (list, tuple)):
             return bool(key) and all(self.knows(one) for one in key)
         return isinstance(key, (PublicKey, SecretKey))
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
-        options.refuse_others(self.name)
+        options.check(self)
         readers = [one.public_key if isinstance(one, SecretKey) else one for one in _parsed(key)]
         secret = bytearray(os.urandom(header.DATA_KEY_SIZE))
         head = header.build(bytes(secret), readers)
@@ -107,19 +117,17 @@ class Crypt4gh(Format):
         reason = f"it begins with {header.MAGIC.decode()}"
         try:
             parsed = header.Header.parse(prefix)
-            segments = layout(parsed.size)
-            plaintext_size, chunks = segments.plaintext_size(size), segments.chunk_count(size)
+            count = len(parsed.packets)
+            more = f"{reason}, and has {count} packet{'s' if count > 1 else ''} for readers"
+            return self.candidate(layout(parsed.size), size, more)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
-        count = len(parsed.packets)
-        reason = f"{reason}, and has {count} packet{'s' if count > 1 else ''} for readers"
-        return Candidate(self.name, reason, plaintext_size, SEGMENT_SIZE, chunks)
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         return header.wanted(bytes(prefix))
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        options.refuse_others(self.name)
+        options.check(self)
         secrets = [one for one in _parsed(key) if isinstance(one, SecretKey)]
         if not secrets:
             raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
@@ -134,3 +142,6 @@ class Crypt4gh(Format):
         )
         decryptor.edits = found.edits
         return decryptor
+
+
+FORMATS = (Crypt4gh(),)
