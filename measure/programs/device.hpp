@@ -39,46 +39,21 @@ inline void print_devices() {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// Of the current device or of the host, page-locked or not.
+// Memory of the current device.
 class Bytes {
  public:
-  enum class Where { device, pinned, pageable };
-
-  Bytes(std::size_t len, Where where) : where_(where), len_(len) {
-    const std::size_t room = len != 0 ? len : 1;
-    void* memory = nullptr;
-    if (where == Where::pageable) {
-      memory = std::malloc(room);
-      if (memory == nullptr) throw std::bad_alloc();
-    } else if (where == Where::pinned) {
-      must(cudaMallocHost(&memory, room), "cudaMallocHost");
-    } else {
-      must(cudaMalloc(&memory, room), "cudaMalloc");
-    }
-    data_ = static_cast<std::uint8_t*>(memory);
-    if (where != Where::device) {
-      std::memset(data_, 0x5a, len);
-      return;
-    }
+  explicit Bytes(std::size_t len) : len_(len) {
+    must(cudaMalloc(reinterpret_cast<void**>(&data_), len != 0 ? len : 1), "cudaMalloc");
     must(cudaMemset(data_, 0x5a, len), "cudaMemset");
     must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // other streams do not wait for it
   }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
-  ~Bytes() {
-    if (where_ == Where::pageable) {
-      std::free(data_);
-    } else if (where_ == Where::pinned) {
-      cudaFreeHost(data_);
-    } else {
-      cudaFree(data_);
-    }
-  }
+  ~Bytes() { cudaFree(data_); }
 
-  // A copy in memory of the device.
   template <class T>
   static std::unique_ptr<Bytes> copy_of(const std::vector<T>& values) {
-    auto copy = std::make_unique<Bytes>(values.size() * sizeof(T), Where::device);
+    auto copy = std::make_unique<Bytes>(values.size() * sizeof(T));
     must(cudaMemcpy(copy->data_, values.data(), copy->len_, cudaMemcpyHostToDevice), "cudaMemcpy");
     return copy;
   }
@@ -90,25 +65,20 @@ class Bytes {
   }
 
  private:
-  const Where where_;
   const std::size_t len_;
   std::uint8_t* data_ = nullptr;
 };
 
-inline std::vector<std::uint8_t> read(const std::uint8_t* from, std::size_t len, Memory memory = Memory::device) {
+inline std::vector<std::uint8_t> read(const std::uint8_t* from, std::size_t len) {
   std::vector<std::uint8_t> bytes(len);
-  if (memory == Memory::host) {
-    std::memcpy(bytes.data(), from, len);
-  } else {
-    must(cudaMemcpy(bytes.data(), from, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  }
+  must(cudaMemcpy(bytes.data(), from, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
   return bytes;
 }
 
 // A text of `len` bytes on the current device, as much room for results, and a stream.
 class Buffers {
  public:
-  explicit Buffers(std::size_t len) : in_(len, Bytes::Where::device), out_(len, Bytes::Where::device) {}
+  explicit Buffers(std::size_t len) : in_(len), out_(len) {}
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   ~Buffers() { cuda_engine().destroy_stream(stream_); }
@@ -157,41 +127,6 @@ class Stopwatch {
   cudaEvent_t stop_ = nullptr;
 };
 
-// Milliseconds by the host's clock: until the call returns, and until the device is done.
-struct CallTime {
-  double call;
-  double all;
-};
-
-template <class Run>
-CallTime time_call(const Buffers& buffers, Run&& run) {
-  must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  const auto start = Clock::now();
-  run();
-  const auto returned = Clock::now();
-  must(cudaStreamSynchronize(buffers.native()), "cudaStreamSynchronize");
-  return {1e3 * seconds(start, returned), 1e3 * seconds(start, Clock::now())};
-}
-
-// GB/s each way that the link moves from and to page-locked memory, both at once.
-inline double copy_rate(int repetitions) {
-  constexpr std::size_t len = std::size_t{256} << 20;
-  const Bytes host(2 * len, Bytes::Where::pinned);
-  const Buffers device(len);
-  cudaStream_t streams[2];
-  for (cudaStream_t& stream : streams) must(cudaStreamCreate(&stream), "cudaStreamCreate");
-  double best = 0;
-  for (int i = 0; i < repetitions; ++i) {
-    const auto start = Clock::now();
-    must(cudaMemcpyAsync(device.in(), host.data(), len, cudaMemcpyHostToDevice, streams[0]), "cudaMemcpyAsync");
-    must(cudaMemcpyAsync(host.data() + len, device.out(), len, cudaMemcpyDeviceToHost, streams[1]), "cudaMemcpyAsync");
-    for (cudaStream_t stream : streams) must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    best = std::max(best, static_cast<double>(len) / 1e9 / seconds(start, Clock::now()));
-  }
-  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
-  return best;
-}
-
 // ---- messages -------------------------------------------------------------------------------------------------------
 
 inline constexpr std::size_t tag_len = 16;
@@ -207,27 +142,22 @@ struct Case {
 
 inline const char* name_of(Direction direction) { return direction == Direction::encrypt ? "encrypt" : "decrypt"; }
 
-// Where the texts of a case lie, one after the other.
-struct Place {
-  const std::uint8_t* in;
-  std::uint8_t* out;
-  std::uint8_t* tags = nullptr;  // one after the other; nullptr: each behind its text, and texts begin at blocks
-  Memory memory = Memory::device;
-};
-
-// The messages of a case. IVs lie one after the other: zeros, with the message's number at `number_at`.
+// The messages of a case on a device: each begins at a block, and its tag follows its text. IVs are zeros but for the
+// message's number.
 class Texts {
  public:
-  Texts(const Case& c, const Place& place, std::size_t number_at = 0)
-      : algorithm(find_algorithm(c.algorithm)), iv_len(algorithm.iv_len), shape(c), place_(place) {
-    step = c.len;
-    if (place.tags == nullptr) step = (c.len + (algorithm.is_aead() ? tag_len : 0) + 15) / 16 * 16;
+  Texts(const Case& c, const std::uint8_t* in, std::uint8_t* out)
+      : algorithm(find_algorithm(c.algorithm)),
+        shape(c),
+        step((c.len + (algorithm.is_aead() ? tag_len : 0) + 15) / 16 * 16),
+        key_bytes(algorithm.key_len() * (c.own_keys ? c.messages : 1)),
+        ivs(algorithm.iv_len * c.messages),
+        aad(c.aad_len, 7),
+        in_(in),
+        out_(out) {
     std::mt19937 random(1);
-    key_bytes.resize(algorithm.key_len() * (c.own_keys ? c.messages : 1));
     for (std::uint8_t& byte : key_bytes) byte = static_cast<std::uint8_t>(random());
-    ivs.resize(iv_len * c.messages);
-    aad.resize(c.aad_len, 7);
-    for (std::size_t i = 0; i < c.messages && iv_len >= number_at + 8; ++i) store_be64(&ivs[iv_len * i + number_at], i);
+    for (std::size_t i = 0; i < c.messages && algorithm.iv_len >= 8; ++i) store_be64(&ivs[algorithm.iv_len * i], i);
   }
 
   std::size_t key_count() const { return shape.own_keys ? shape.messages : 1; }
@@ -239,16 +169,16 @@ class Texts {
     Message m;
     m.key = &its_key;
     m.direction = shape.direction;
-    m.memory = place_.memory;
-    m.in = place_.in + step * i;
-    m.out = place_.out + step * i;
+    m.memory = Memory::device;
+    m.in = in_ + step * i;
+    m.out = out_ + step * i;
     m.in_len = m.out_len = shape.len;
-    m.iv = ivs.data() + iv_len * i;
-    m.iv_len = iv_len;
+    m.iv = ivs.data() + algorithm.iv_len * i;
+    m.iv_len = algorithm.iv_len;
     if (algorithm.is_aead()) {
       m.aad = aad.data();
       m.aad_len = aad.size();
-      m.tag = place_.tags != nullptr ? place_.tags + tag_len * i : place_.out + step * i + shape.len;
+      m.tag = m.out + shape.len;
       m.tag_len = tag_len;
     }
     return m;
@@ -266,19 +196,19 @@ class Texts {
   }
 
   const Algorithm& algorithm;
-  const std::size_t iv_len;
   const Case shape;
-  std::size_t step;
+  const std::size_t step;
   std::vector<std::uint8_t> key_bytes, ivs, aad;
 
  private:
-  const Place place_;
+  const std::uint8_t* const in_;
+  std::uint8_t* const out_;
 };
 
 // The first `len` bytes of a message by the reference engine; of the whole message its tag follows. Not for a part of
 // one whose every byte depends on all others (GCM-SIV).
 inline std::vector<std::uint8_t> by_reference(const Message& message, std::size_t len) {
-  std::vector<std::uint8_t> text = read(message.in, len, message.memory);
+  std::vector<std::uint8_t> text = read(message.in, len);
   text.resize(len + tag_len);
   Message m = message;
   m.memory = Memory::host;
@@ -295,9 +225,9 @@ inline std::vector<std::uint8_t> by_reference(const Message& message, std::size_
 inline bool is_right(const Message& message, std::size_t len = std::size_t{1} << 16) {
   len = std::min(len, message.in_len);
   const std::vector<std::uint8_t> expected = by_reference(message, len);
-  std::vector<std::uint8_t> found = read(message.out, len, message.memory);
+  std::vector<std::uint8_t> found = read(message.out, len);
   if (expected.size() != len) {
-    const std::vector<std::uint8_t> tag = read(message.tag, tag_len, message.memory);
+    const std::vector<std::uint8_t> tag = read(message.tag, tag_len);
     found.insert(found.end(), tag.begin(), tag.end());
   }
   return found == expected;

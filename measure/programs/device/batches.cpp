@@ -11,13 +11,13 @@
 // The first message, one in the middle and the last are checked against the reference engine. For the time of the
 // kernels only, run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve | --length N]
-//   [--divide N] [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages] [--sectors] [--stream-ciphers] [--gcm-siv] [--curve] [--length N]
+//   [ALGORITHM]
 //
 // --columns: those only. --pages: columns of 65,536 messages of 64 KiB. --sectors: columns of data units of 4 KiB and
 // of 512 bytes, 4 GiB to 16 MiB of them. --stream-ciphers: columns of ChaCha20 and its AEADs, 4 GiB to 256 MiB.
-// --gcm-siv: columns of AES-GCM-SIV, 4 and 1 GiB. --curve: a serial mode, encrypted, as messages and as columns: 32 to
-// 2^20 messages of 4 KiB. --length: columns of up to 2^20 messages of N bytes, 4 GiB at most. --divide: fewer messages.
+// --gcm-siv: columns of AES-GCM-SIV, 4 and 1 GiB. --curve: a serial mode, encrypted, 32 to 2^20 messages of 4 KiB.
+// --length: columns of up to 2^20 messages of N bytes, 4 GiB at most.
 #include <numeric>
 
 #include "core/error.hpp"
@@ -110,12 +110,24 @@ constexpr Case curve[] = {
     {"aes-256-cbc", 1 << 18, 4096},
 };
 
+// The cases of an option. device_only: only as columns in device memory.
+struct CaseGroup {
+  const char* option;
+  std::span<const Case> cases;
+  bool device_only;
+};
+
+constexpr CaseGroup groups[] = {{"--curve", curve, false},
+                                {"--pages", pages, true},
+                                {"--sectors", sectors, true},
+                                {"--stream-ciphers", stream_ciphers, true},
+                                {"--gcm-siv", gcm_siv, true}};
+
 class Bench {
  public:
-  Bench(bool once, std::size_t divide, std::size_t room)
-      : repetitions_(once ? 1 : 7), divide_(divide), room_(room), buffers_(room) {}
+  Bench(bool once, std::size_t room) : repetitions_(once ? 1 : 7), room_(room), buffers_(room) {}
 
-  void measure(const Case& c) {
+  void measure_messages(const Case& c) {
     const Texts texts = texts_of(c);
     std::deque<Key> keys;
     const std::vector<Message> messages = texts.messages(keys);
@@ -148,7 +160,7 @@ class Bench {
     columns.count = count;
     columns.in = {buffers_.in(), texts.step * count};
     columns.out = {buffers_.out(), texts.step * count};
-    columns.iv_len = texts.iv_len;
+    columns.iv_len = texts.algorithm.iv_len;
     columns.tag_len = texts.algorithm.is_aead() ? bench::tag_len : 0;
     columns.keys = pointers;
     if (pointers.empty()) {
@@ -169,22 +181,24 @@ class Bench {
   bool wrong() const { return wrong_; }
 
  private:
-  Texts texts_of(Case c) const {
-    c.messages = std::max<std::size_t>(1, c.messages / divide_);
-    const Texts texts(c, {buffers_.in(), buffers_.out()});
+  Texts texts_of(const Case& c) const {
+    const Texts texts(c, buffers_.in(), buffers_.out());
     if (texts.step > room_ / c.messages) throw std::runtime_error("the buffers are too small");
     return texts;
   }
 
-  // Times `run_batch`, checks what it made, and prints a line.
+  // Times `run_batch`, checks what it made, and prints a line. Milliseconds by the host's clock.
   template <class Run>
   void report(const Texts& texts, const char* form, Run&& run_batch) {
     const Case& c = texts.shape;
     std::vector<double> call, all;
     for (int i = 0; i < repetitions_; ++i) {
-      const bench::CallTime time = bench::time_call(buffers_, run_batch);
-      call.push_back(time.call);
-      all.push_back(time.all);
+      bench::must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      const auto start = bench::Clock::now();
+      run_batch();
+      call.push_back(1e3 * bench::seconds(start, bench::Clock::now()));
+      bench::must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
+      all.push_back(1e3 * bench::seconds(start, bench::Clock::now()));
     }
     bool good = true;
     for (const std::size_t i : {std::size_t{0}, c.messages / 2, c.messages - 1}) {
@@ -200,7 +214,6 @@ class Bench {
   }
 
   const int repetitions_;
-  const std::size_t divide_;
   const std::size_t room_;
   bench::Buffers buffers_;
   bool wrong_ = false;
@@ -210,53 +223,31 @@ class Bench {
 
 int main(int argc, char** argv) {
   return bench::run_program("device_batches", [&] {
-    bool once = false, only_columns = false, with_curve = false;
-    bool groups[4] = {};
-    constexpr std::span<const Case> cases_of_groups[] = {pages, sectors, stream_ciphers, gcm_siv};
-    std::size_t divide = 1, length = 0;
+    bool once = false, only_columns = false;
+    bool asked[std::size(groups)] = {};
+    std::size_t length = 0;
     std::vector<std::string> words;
-    bench::Options("device_batches", &words)
-        .add("--once", once)
-        .add("--columns", only_columns)
-        .add("--pages", groups[0])
-        .add("--sectors", groups[1])
-        .add("--stream-ciphers", groups[2])
-        .add("--gcm-siv", groups[3])
-        .add("--curve", with_curve)
-        .add("--length", length)
-        .add("--divide", divide)
-        .parse(argc, argv);
+    bench::Options options("device_batches", &words);
+    options.add("--once", once).add("--columns", only_columns).add("--length", length);
+    for (std::size_t i = 0; i < std::size(groups); ++i) options.add(groups[i].option, asked[i]);
+    options.parse(argc, argv);
     bench::print_devices();
-    constexpr std::size_t mebibyte = std::size_t{1} << 20;
     std::string only = words.empty() ? "" : std::string(find_algorithm(words[0]).name);
     if (length != 0 && only.empty()) only = "chacha20-poly1305";
+    constexpr std::size_t mebibyte = std::size_t{1} << 20;
     const std::size_t count = std::min(mebibyte, 4096 * mebibyte / std::max<std::size_t>(1, length));
     const Case of_length[] = {{only.c_str(), count, length}, {only.c_str(), count, length, 0, true}};
-    std::span<const Case> on_device;
-    if (length != 0) on_device = of_length;
+    CaseGroup group{"", cases, false};
+    if (length != 0) group = {"--length", of_length, true};
     for (std::size_t i = 0; i < std::size(groups); ++i) {
-      if (groups[i]) on_device = cases_of_groups[i];
+      if (asked[i]) group = groups[i];
     }
-    Bench bench(once, divide, (with_curve || !on_device.empty() ? 4200 : 1100) * mebibyte);
-    const auto is_asked = [&](const Case& c) { return only.empty() || only == c.algorithm; };
-    if (with_curve) {
-      for (const Case& c : curve) {
-        if (!is_asked(c)) continue;
-        if (!only_columns) bench.measure(c);
-        for (const bool there : {false, true}) bench.measure_columns(c, there);
-      }
-      return !bench.wrong();
-    }
-    for (const Case& c : on_device) {
-      if (is_asked(c)) bench.measure_columns(c, true);
-    }
-    if (!on_device.empty()) return !bench.wrong();
-    for (const Case& c : cases) {
-      if (is_asked(c) && (!only_columns || c.messages == 1)) bench.measure(c);
-    }
-    for (const Case& c : cases) {
-      if (!is_asked(c) || c.messages == 1) continue;
-      for (const bool there : {false, true}) bench.measure_columns(c, there);
+    Bench bench(once, (group.cases.data() == cases ? 1100 : 4200) * mebibyte);
+    for (const Case& c : group.cases) {
+      if (!only.empty() && only != c.algorithm) continue;
+      if (!group.device_only && (!only_columns || c.messages == 1)) bench.measure_messages(c);
+      if (!group.device_only && c.messages != 1) bench.measure_columns(c, false);
+      if (group.device_only || c.messages != 1) bench.measure_columns(c, true);
     }
     return !bench.wrong();
   });

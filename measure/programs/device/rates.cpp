@@ -54,7 +54,7 @@ class Bench {
         message_len_(message_len),
         buffers_(len + len / 64 + bench::tag_len),  // a tag for each KiB: no message is shorter
         stopwatch_(buffers_.native()) {
-    const bench::Texts random({"aes-128-ctr", 1, len + len / 64}, {buffers_.in(), buffers_.in()});
+    const bench::Texts random({"aes-128-ctr", 1, len + len / 64}, buffers_.in(), buffers_.in());
     std::deque<Key> keys;
     run(random.messages(keys));
   }
@@ -63,7 +63,7 @@ class Bench {
     const bool is_xts = find_algorithm(name).mode.id == Mode::xts;
     std::size_t len = is_xts ? std::min(len_, std::size_t{16} << 20) : len_;
     if (message_len_ != 0) len = std::min(message_len_, len);
-    const bench::Texts texts({name, len_ / len, len, 0, false, direction}, {buffers_.in(), buffers_.out()});
+    const bench::Texts texts({name, len_ / len, len, 0, false, direction}, buffers_.in(), buffers_.out());
     std::deque<Key> keys;
     const std::vector<Message> messages = texts.messages(keys);
     const Plan plan = make_plan(messages, cuda_engine().tile_units());

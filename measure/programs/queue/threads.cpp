@@ -1,253 +1,306 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads with AES-128-GCM messages in host memory through a Queue on the `cuda` engine, in C++: threads.py with
-// it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
-// a place of its own in memory; a latency is the time from before submit() until the queue's listener hears of it.
+// Many threads with messages in host memory through a wc_queue of the C ABI: threads.py has the same with Python's own
+// cost of a message. Each thread keeps a window of messages in flight, each with a place of its own, and callbacks tell
+// it: it waits for one half of them while the other is in flight, so that it is woken once for many. A latency is the
+// time from before wc_queue_submit() until the callback.
 //
-//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--delay US] [--pageable]
-//                 [--no-engine] [--batch]
+//   queue_threads [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] [--in-flight N]
+//                 [--delay US] [--seconds S] [--rounds N] [--pageable] [--calls] [--batch]
 //
-// --delay: one age limit rather than 0, 200 and 1000 us. --no-engine: payloads are checked and then left as they are,
-// which shows the cost of the queue and its clients. --batch: no queue; all that the threads have in flight is one
-// batch of one caller.
+// Printed are medians over rounds, and of rates the least and the most too. --calls: by turns with as many threads that
+// call wc_seal (or wc_encrypt) for each message; the ratio is that of neighbours. --batch: no queue; all that the
+// threads have in flight is one batch of one caller. --pageable: not page-locked, as memory is without a GPU.
 //
-// Without --batch each repetition has a queue, and so workers, of its own, and moves 17 GB, half a second's worth: in
-// 50 ms the one stop that the library's first page-locked memory costs would be half the figure. None is left out.
-// Printed are medians, and of rates the least and the most too.
-//
-// Also, in the same run, the rate of the link from and to page-locked memory, both ways at once. The first and the
-// last message of each thread are checked against the reference engine.
+// The last result of each place is compared with that of a call of its own.
+#include <warpcipher.h>
+
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <thread>
 
-#include "device.hpp"
-#include "dispatch/run.hpp"
-#include "queue/queue.hpp"
+#include "frame.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 namespace {
 
-using namespace warpcipher;
+namespace bench = warpcipher::bench;
 using bench::Clock;
 using bench::median;
-using bench::seconds;
-using bench::tag_len;
 
-constexpr std::size_t iv_len = 12;
-constexpr int repetitions = 5;
+constexpr std::size_t tag_len = 16;
 
 struct Options {
+  std::string engine = "cuda";
+  std::string algorithm = "aes-128-gcm";
   std::size_t threads = 16;
   std::size_t size = std::size_t{16} << 10;
-  std::size_t messages = 65536;  // of each thread
   std::size_t window = 64;
-  std::size_t in_flight = default_in_flight("cuda");
-  std::vector<int> delays = {0, 200, 1000};
+  std::size_t in_flight = 0;  // the queue's own number
+  std::uint64_t delay = 200;
+  double seconds = 0.5;  // in 50 ms the one stop that the first page-locked memory costs would be half the figure
+  std::size_t rounds = 5;
   bool pageable = false;
-  bool no_engine = false;
+  bool calls = false;
   bool batch = false;
-
-  bench::Bytes::Where where() const { return pageable ? bench::Bytes::Where::pageable : bench::Bytes::Where::pinned; }
 };
 
-Runner runner_for(const Options& options) {
-  return [&options](std::span<const Message> messages, std::span<Result> results) {
-    if (options.no_engine) return check_messages(messages);
-    run("cuda", messages, results);
-  };
+void check(wc_status status) {
+  if (status != WC_OK) throw std::runtime_error(wc_last_error());
 }
 
-// A client waits at this. It is rung once a payload, however many of its messages are in there.
-struct Bell {
-  std::atomic<std::uint32_t> rung{0};
-  std::atomic<bool> awaited{false};
+using Bytes = std::unique_ptr<unsigned char, void (*)(void*)>;
 
-  void ring() {
-    rung.fetch_add(1);
-    if (awaited) rung.notify_one();
+Bytes host_memory(std::size_t len, [[maybe_unused]] bool pageable) {
+  void* memory = nullptr;
+#if WARPCIPHER_HAS_CUDA
+  if (!pageable && cudaMallocHost(&memory, len) == cudaSuccess) {
+    return {static_cast<unsigned char*>(memory), [](void* bytes) { cudaFreeHost(bytes); }};
   }
-};
-
-struct TimedJob final : Job {
-  TimedJob(const Message& message, Bell& at) : Job(message), bell(at), begin(std::chrono::steady_clock::now()) {}
-
-  Bell& bell;
-  const std::chrono::steady_clock::time_point begin;
-  double latency = 0;  // seconds; of meaning once `told`
-  std::atomic<bool> told{false};
-
-  void wait() {
-    while (!told) {
-      const std::uint32_t rung = bell.rung;
-      bell.awaited = true;
-      if (!told) bell.rung.wait(rung);
-      bell.awaited = false;
-    }
-  }
-};
-
-void tell(std::span<const std::shared_ptr<Job>> jobs) {
-  const auto now = Clock::now();
-  std::vector<Bell*> bells;
-  for (const auto& job : jobs) {
-    auto& timed = static_cast<TimedJob&>(*job);
-    // A payload takes each client's messages in turn: neighbours are mostly of one.
-    if (bells.empty() || bells.back() != &timed.bell) {
-      if (std::find(bells.begin(), bells.end(), &timed.bell) == bells.end()) bells.push_back(&timed.bell);
-    }
-    timed.latency = seconds(timed.begin, now);
-    timed.told = true;
-  }
-  for (Bell* const bell : bells) bell->ring();
+#endif
+  memory = std::malloc(len);
+  if (memory == nullptr) throw std::bad_alloc();
+  return {static_cast<unsigned char*>(memory), std::free};
 }
 
-// One client: its messages lie in `window` places, used in turn.
+wc_algorithm_info find_algorithm(const std::string& name) {
+  wc_algorithm_info info = {};
+  for (std::size_t i = 0; i < wc_algorithm_count(); ++i) {
+    check(wc_algorithm_at(&info, i));
+    if (name == info.name) return info;
+  }
+  throw std::runtime_error("no algorithm " + name);
+}
+
+// A key, and what its algorithm takes.
+struct Algorithm {
+  explicit Algorithm(const std::string& name) : info(find_algorithm(name)) {
+    std::vector<unsigned char> bytes(info.key_len);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(2 * i + 1);
+    check(wc_key_new(&key, info.name, bytes.data(), bytes.size()));
+    iv_len = info.iv_rule == WC_IV_NONE ? 0 : info.iv_rule == WC_IV_ANY ? 12 : info.block_len;
+  }
+  Algorithm(const Algorithm&) = delete;
+  Algorithm& operator=(const Algorithm&) = delete;
+  ~Algorithm() { wc_key_free(key); }
+
+  const wc_algorithm_info info;
+  wc_key* key = nullptr;
+  std::size_t iv_len = 0;  // 12 bytes where any number would do
+};
+
+// One thread's messages and where they lie, in two halves.
 class Client {
  public:
-  Client(const Options& options, const Key& key, std::size_t number)
-      : options_(options),
-        key_(key),
+  Client(const Options& options, const Algorithm& algorithm, std::size_t number)
+      : algorithm_(algorithm),
         number_(number),
-        place_((options.size + tag_len + 255) / 256 * 256),
-        in_(place_ * options.window, options.where()),
-        out_(place_ * options.window, options.where()),
-        ivs_(options.window * iv_len) {}
-
-  void run(Queue& queue) {
-    std::vector<std::shared_ptr<TimedJob>> jobs(options_.window);
-    latencies_.clear();
-    latencies_.reserve(options_.messages);
-    checked_.clear();
-    for (std::size_t i = 0; i < options_.messages + options_.window; ++i) {
-      std::shared_ptr<TimedJob>& job = jobs[i % options_.window];
-      if (job != nullptr) settle(*job, i - options_.window);
-      job.reset();
-      if (i >= options_.messages) continue;
-      job = std::make_shared<TimedJob>(message(i), bell_);
-      if (queue.submit(job, number_) != Queue::Admission::accepted) throw std::runtime_error("not admitted");
+        size_(options.size),
+        stride_((options.size + tag_len + 255) / 256 * 256),
+        in_(host_memory(stride_ * options.window, options.pageable)),
+        out_(host_memory(stride_ * options.window, options.pageable)),
+        places_(options.window) {
+    std::memset(in_.get(), static_cast<int>(number), stride_ * options.window);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      places_[i].client = this;
+      places_[i].half = &halves_[2 * i / places_.size()];
     }
+  }
+
+  std::uint64_t call_until(const std::atomic<bool>& stop) {
+    std::uint64_t count = 0;
+    for (; !stop; ++count) call(message(count % places_.size()));
+    return count;
+  }
+
+  std::uint64_t submit_until(const std::atomic<bool>& stop, wc_queue* queue) {
+    latencies.clear();
+    std::uint64_t count = 0;
+    Half* half = nullptr;
+    for (; !stop; ++count) {
+      const std::size_t i = count % places_.size();
+      Place& place = places_[i];
+      if (i == 0 || place.half != half) (half = place.half)->wait();
+      if (count >= places_.size()) latencies.push_back(place.latency);
+      const wc_message& its_message = message(i);
+      ++half->pending;
+      place.begin = Clock::now();
+      check(wc_queue_submit(queue, nullptr, &its_message, number_, -1, told, &place));
+    }
+    for (Half& other : halves_) other.wait();
+    if (failed_) throw std::runtime_error("a message failed");
+    return count;
   }
 
   // One message in each place.
-  void append_all(std::vector<Message>& messages) {
-    for (std::size_t i = 0; i < options_.window; ++i) messages.push_back(message(i));
+  void append_all(std::vector<wc_message>& messages) {
+    for (std::size_t i = 0; i < places_.size(); ++i) messages.push_back(message(i));
   }
 
-  const std::vector<double>& latencies() const { return latencies_; }
-
-  // For check(), before the message's place is used again.
-  void keep(const Message& m) { checked_.push_back({m, {m.iv, m.iv + iv_len}, {m.out, m.tag + tag_len}}); }
-
-  // Compares what was kept with the reference engine. Not while others are timed: it takes milliseconds a message.
-  void check() const {
-    for (const Checked& checked : checked_) {
-      Message m = checked.message;
-      m.iv = checked.iv.data();
-      if (bench::by_reference(m, m.in_len) != checked.sealed) throw std::runtime_error("WRONG OUTPUT");
+  // Makes again what each place has, by a call of its own, and compares.
+  void compare() const {
+    for (const Place& place : places_) {
+      if (place.message.key == nullptr) continue;
+      const auto* const out = static_cast<const unsigned char*>(place.message.out);
+      const std::vector<unsigned char> made(out, out + size_ + place.message.tag_len);
+      call(place.message);
+      if (!std::equal(made.begin(), made.end(), out)) throw std::runtime_error("WRONG OUTPUT");
     }
   }
 
+  std::vector<double> latencies;  // seconds, of the last submit_until()
+
  private:
-  Message message(std::size_t i) {
-    const std::size_t at = i % options_.window;
-    store_be64(ivs_.data() + iv_len * at, ++nonces_);
-    ivs_[iv_len * at + iv_len - 1] = static_cast<std::uint8_t>(number_);
-    Message m;
-    m.key = &key_;
-    m.in = in_.data() + place_ * at;
-    m.out = out_.data() + place_ * at;
-    m.in_len = m.out_len = options_.size;
-    m.iv = ivs_.data() + iv_len * at;
-    m.iv_len = iv_len;
-    m.tag = m.out + options_.size;
-    m.tag_len = tag_len;
+  struct Half {
+    std::atomic<std::uint32_t> pending{0};
+    void wait() const {
+      for (std::uint32_t now = pending; now != 0; now = pending) pending.wait(now);
+    }
+  };
+
+  struct Place {
+    Client* client = nullptr;
+    Half* half = nullptr;
+    unsigned char iv[16] = {};
+    wc_message message = {};
+    Clock::time_point begin;
+    double latency = 0;
+  };
+
+  // The message of a place, with an IV that was not used before.
+  const wc_message& message(std::size_t i) {
+    Place& place = places_[i];
+    ++nonces_;
+    std::memcpy(place.iv, &nonces_, std::min(algorithm_.iv_len, sizeof nonces_));
+    if (algorithm_.iv_len > sizeof nonces_) place.iv[8] = static_cast<unsigned char>(number_);
+    wc_message& m = place.message;
+    m.key = algorithm_.key;
+    m.direction = WC_ENCRYPT;
+    m.in = in_.get() + stride_ * i;
+    m.out = out_.get() + stride_ * i;
+    m.in_len = m.out_len = size_;
+    m.iv = place.iv;
+    m.iv_len = algorithm_.iv_len;
+    if (algorithm_.info.is_aead) {
+      m.tag = out_.get() + stride_ * i + size_;
+      m.tag_len = tag_len;
+    }
     return m;
   }
 
-  void settle(TimedJob& job, std::size_t i) {
-    job.wait();
-    if (!job.failure().empty()) throw std::runtime_error(job.failure());
-    latencies_.push_back(job.latency);
-    if (options_.no_engine || (i != 0 && i + 1 != options_.messages)) return;
-    keep(job.message());
+  static void call(const wc_message& m) {
+    if (m.tag_len != 0) {
+      check(wc_seal(m.key, m.out, m.in_len + tag_len, m.in, m.in_len, m.iv, m.iv_len, nullptr, 0));
+    } else {
+      check(wc_encrypt(m.key, m.out, m.in_len, nullptr, m.in, m.in_len, m.iv, m.iv_len, WC_PADDING_NONE));
+    }
   }
 
-  // A message whose places are used again before it is checked; the text stays.
-  struct Checked {
-    Message message;
-    std::vector<std::uint8_t> iv;
-    std::vector<std::uint8_t> sealed;  // text and tag
-  };
+  static void told(void* context, const wc_result* result, const char*) {
+    auto* const place = static_cast<Place*>(context);
+    place->latency = bench::seconds(place->begin, Clock::now());
+    if (result->status != WC_OK) place->client->failed_ = true;
+    if (--place->half->pending == 0) place->half->pending.notify_one();
+  }
 
-  const Options& options_;
-  const Key& key_;
-  const std::size_t number_;
-  const std::size_t place_;
-  const bench::Bytes in_, out_;
-  std::vector<std::uint8_t> ivs_;
+  const Algorithm& algorithm_;
+  const std::size_t number_, size_, stride_;
+  const Bytes in_, out_;
   std::uint64_t nonces_ = 0;
-  Bell bell_;
-  std::vector<double> latencies_;
-  std::vector<Checked> checked_;
+  std::atomic<bool> failed_{false};
+  Half halves_[2];
+  std::vector<Place> places_;
 };
 
-double percentile(std::vector<double>& sorted, double part) {
-  return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(static_cast<double>(sorted.size()) * part))];
-}
+using Clients = std::vector<std::unique_ptr<Client>>;
 
-void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clients, int delay, double link) {
-  std::vector<double> rates, p50, p99;
-  std::string payloads;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    QueueLimits limits;
-    limits.max_delay = std::chrono::microseconds(delay);
-    limits.max_in_flight = options.in_flight;
-    Queue queue(runner_for(options), limits, tell);
-    const auto start = Clock::now();
-    std::vector<std::thread> threads;
-    for (auto& client : clients) threads.emplace_back([&queue, &client] { client->run(queue); });
-    for (std::thread& thread : threads) thread.join();
-    const double total = static_cast<double>(options.threads * options.messages * options.size);
-    rates.push_back(total / 1e9 / seconds(start, Clock::now()));
-    std::vector<double> latencies;
-    for (auto& client : clients) {
-      client->check();
-      latencies.insert(latencies.end(), client->latencies().begin(), client->latencies().end());
-    }
-    std::sort(latencies.begin(), latencies.end());
-    p50.push_back(percentile(latencies, 0.5) * 1e6);
-    p99.push_back(percentile(latencies, 0.99) * 1e6);
-    const QueueStatistics counts = queue.statistics();
-    payloads = std::to_string(counts.messages / counts.payloads) + " messages a payload";
+// GB/s of text while all clients go their way for a while.
+template <class Way>
+double rate(const Options& options, Clients& clients, const Way& way) {
+  std::atomic<bool> stop{false}, failed{false};
+  std::atomic<std::uint64_t> messages{0};
+  std::vector<std::thread> threads;
+  const auto begin = Clock::now();
+  for (auto& client : clients) {
+    threads.emplace_back([&] {
+      try {
+        messages += way(*client, stop);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "queue_threads: %s\n", error.what());
+        failed = true;
+      }
+    });
   }
-  std::printf(
-      "window %3zu, age limit %4d us, %zu in flight: %6.2f GB/s (%.2f to %.2f), %5.1f%% of the link; p50 %7.0f us, "
-      "p99 %7.0f us; %s\n",
-      options.window, delay, options.in_flight, median(rates), *std::min_element(rates.begin(), rates.end()),
-      *std::max_element(rates.begin(), rates.end()), 100 * median(rates) / link, median(p50), median(p99),
-      payloads.c_str());
-  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  if (failed) std::exit(1);
+  return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 / bench::seconds(begin, Clock::now());
 }
 
-void measure_batch(const Options& options, std::vector<std::unique_ptr<Client>>& clients, double link) {
+void print(const char* what, const std::vector<double>& values, const char* unit) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  std::printf("%s %.4g%s (%.4g to %.4g)", what, median(values), unit, *least, *most);
+}
+
+void measure_queue(const Options& options, Clients& clients) {
+  wc_queue_limits limits = {};
+  limits.max_delay_us = options.delay;
+  limits.max_in_flight = options.in_flight;
+  wc_queue* made = nullptr;
+  check(wc_queue_new(&made, options.engine.c_str(), &limits));
+  const std::unique_ptr<wc_queue, decltype(&wc_queue_free)> queue(made, wc_queue_free);
+  std::vector<double> called, queued, ratios, latencies[2];
+  for (std::size_t round = 0; round <= options.rounds; ++round) {
+    double one = 0;
+    if (options.calls) {
+      one = rate(options, clients, [](Client& client, const auto& stop) { return client.call_until(stop); });
+    }
+    const double other =
+        rate(options, clients, [&](Client& client, const auto& stop) { return client.submit_until(stop, made); });
+    if (round == 0) continue;  // it finds no memory kept
+    called.push_back(one);
+    queued.push_back(other);
+    ratios.push_back(other / one);
+    std::vector<double> all;
+    for (auto& client : clients) all.insert(all.end(), client->latencies.begin(), client->latencies.end());
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < 2 && !all.empty(); ++i) {
+      latencies[i].push_back(1e6 * all[(all.size() - 1) * (i == 0 ? 50 : 99) / 100]);
+    }
+  }
+  wc_queue_statistics counts = {};
+  check(wc_queue_stats(&counts, made));
+  print("queue", queued, " GB/s");
+  for (std::size_t i = 0; i < 2 && !latencies[i].empty(); ++i) {
+    std::printf(", %s %.0f us", i == 0 ? "p50" : "p99", median(latencies[i]));
+  }
+  const double batches = static_cast<double>(std::max<std::uint64_t>(counts.batches, 1));
+  std::printf(", %.0f messages a batch\n", static_cast<double>(counts.messages) / batches);
+  if (!options.calls) return;
+  print("a call each", called, " GB/s");
+  print("; the queue makes", ratios, " times that");
+  std::puts("");
+}
+
+void measure_batch(const Options& options, Clients& clients) {
   std::vector<double> rates;
-  for (int repetition = 0; repetition <= repetitions; ++repetition) {
-    std::vector<Message> messages;
+  for (std::size_t round = 0; round <= options.rounds; ++round) {
+    std::vector<wc_message> messages;
     for (auto& client : clients) client->append_all(messages);
-    std::vector<Result> results(messages.size());
-    const auto start = Clock::now();
-    runner_for(options)(messages, results);
-    const double total = static_cast<double>(messages.size() * options.size);
-    const double rate = total / 1e9 / seconds(start, Clock::now());
-    if (repetition == 0) continue;  // it finds no memory kept
-    rates.push_back(rate);
-    if (repetition != repetitions) continue;
-    for (std::size_t i = 0; i < clients.size(); ++i) {
-      clients[i]->keep(messages[i * options.window]);
-      clients[i]->keep(messages[(i + 1) * options.window - 1]);
-      clients[i]->check();
-    }
+    std::vector<wc_result> results(messages.size());
+    const auto begin = Clock::now();
+    check(wc_run(options.engine.c_str(), results.data(), messages.data(), messages.size(), nullptr));
+    const double taken = bench::seconds(begin, Clock::now());
+    if (round != 0) rates.push_back(static_cast<double>(messages.size() * options.size) / 1e9 / taken);
   }
-  std::printf("one batch of %zu messages: %6.2f GB/s, %5.1f%% of the link\n", options.threads * options.window,
-              median(rates), 100 * median(rates) / link);
+  print("one batch", rates, " GB/s");
+  std::puts("");
 }
 
 }  // namespace
@@ -255,31 +308,29 @@ void measure_batch(const Options& options, std::vector<std::unique_ptr<Client>>&
 int main(int argc, char** argv) {
   return bench::run_program("queue_threads", [&] {
     Options options;
-    int delay = 0;
     bench::Options("queue_threads")
+        .add("--engine", options.engine)
+        .add("--algorithm", options.algorithm)
         .add("--threads", options.threads)
         .add("--size", options.size)
-        .add("--messages", options.messages)
         .add("--window", options.window)
         .add("--in-flight", options.in_flight)
-        .add("--delay", delay)
+        .add("--delay", options.delay)
+        .add("--seconds", options.seconds)
+        .add("--rounds", options.rounds)
         .add("--pageable", options.pageable)
-        .add("--no-engine", options.no_engine)
+        .add("--calls", options.calls)
         .add("--batch", options.batch)
         .parse(argc, argv);
-    if (delay != 0) options.delays = {delay};
-    bench::print_devices();
-    const Key key(find_algorithm("aes-128-gcm"), std::vector<std::uint8_t>(16, 0x42));
-    std::vector<std::unique_ptr<Client>> clients;
-    for (std::size_t i = 0; i < options.threads; ++i) clients.push_back(std::make_unique<Client>(options, key, i));
-    const double link = bench::copy_rate(repetitions);
-    std::printf("%zu threads, messages of %zu bytes in %s memory, aes-128-gcm; the link: %.1f GB/s each way at once\n",
-                options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
-    if (options.batch) {
-      measure_batch(options, clients, link);
-      return true;
+    const Algorithm algorithm(options.algorithm);
+    Clients clients;
+    for (std::size_t i = 0; i < options.threads; ++i) {
+      clients.push_back(std::make_unique<Client>(options, algorithm, i));
     }
-    for (const int one : options.delays) measure(options, clients, one, link);
+    std::printf("%s, engine %s, %zu threads, messages of %zu bytes, %zu in flight each\n", options.algorithm.c_str(),
+                options.engine.c_str(), options.threads, options.size, options.window);
+    (options.batch ? measure_batch : measure_queue)(options, clients);
+    for (auto& client : clients) client->compare();
     return true;
   });
 }

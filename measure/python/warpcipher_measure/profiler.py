@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware counters of a paper's kernels, where NVIDIA's profiler `ncu` is installed and may read
-them. It runs this module in a process of its own: the jobs of its argument, once each."""
+"""Hardware counters of kernels, where NVIDIA's profiler `ncu` is installed and may read them. For a
+paper's kernels it runs this module in a process of its own: the jobs of its argument, once each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _native
 from .memory import DeviceMemory, fill
 
-SECONDS = 120  # that it may take
+SECONDS = 600  # that it may take
 
 
 class UnavailableError(RuntimeError):
@@ -37,44 +37,56 @@ class Launch:
     device: int
 
 
-def profile(
-    launches: Sequence[Launch], kernels: str, metrics: Sequence[str]
-) -> list[dict[str, float]]:
-    """The metrics of each launch. kernels: a regular expression for the names of those looked at,
-    of which each launch starts one. UnavailableError: no profiler, or it says nothing."""
+class Counted(NamedTuple):
+    """A launch that ncu looked at: the kernel's name, and its metrics."""
+
+    kernel: str
+    metrics: dict[str, float]
+
+
+def count(
+    command: Sequence[str], metrics: Sequence[str], *options: str
+) -> tuple[list[Counted], list[str]]:
+    """The metrics of every kernel that a command starts, and the lines that it printed. options: of
+    ncu. UnavailableError: no profiler, or it says nothing."""
     ncu = shutil.which("ncu")
     if ncu is None:
         raise UnavailableError("ncu is not on PATH")
-    command = [ncu, "--csv", "--metrics", ",".join(metrics), "--kernel-name", f"regex:{kernels}"]
-    job = [
-        sys.executable,
-        "-m",
-        __name__,
-        json.dumps([*map(asdict, launches)]),
-    ]
+    profile = [ncu, "--csv", "--metrics", ",".join(metrics), *options, *command]
     try:
-        done = subprocess.run([*command, *job], capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(profile, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as error:
         raise UnavailableError(f"ncu took more than {SECONDS} s") from error
     lines = (done.stdout + done.stderr).splitlines()
     if done.returncode != 0:
         said = [line for line in lines if line.startswith("==ERROR==")] or lines[-1:]
         raise UnavailableError(f"ncu ended with {done.returncode}: {' '.join(said)}")
-    found = _values(line for line in lines if line.startswith('"'))
+    return _values(line for line in lines if line.startswith('"')), lines
+
+
+def profile(
+    launches: Sequence[Launch], kernels: str, metrics: Sequence[str]
+) -> list[dict[str, float]]:
+    """The metrics of each launch. kernels: a regular expression for the names of those looked at,
+    of which each launch starts one. UnavailableError: no profiler, or it says nothing."""
+    job = [sys.executable, "-m", __name__, json.dumps([*map(asdict, launches)])]
+    counted, _ = count(job, metrics, "--kernel-name", f"regex:{kernels}")
+    found = [entry.metrics for entry in counted]
     if [sorted(entry) for entry in found] != [sorted(metrics)] * len(launches):
         raise UnavailableError(f"ncu reported {len(found)} kernels, or not all metrics of each")
     return found
 
 
-def _values(lines: Iterable[str]) -> list[dict[str, float]]:
-    """Metrics by name, of each kernel in turn."""
-    found: dict[str, dict[str, float]] = {}
+def _values(lines: Iterable[str]) -> list[Counted]:
+    """The kernels in turn."""
+    found: dict[str, Counted] = {}
     for row in csv.DictReader(lines):
         try:
             value = float(row["Metric Value"].replace(",", ""))
         except ValueError:  # "n/a"
             continue
-        found.setdefault(row["ID"], {})[row["Metric Name"]] = value
+        entry = found.setdefault(row["ID"], Counted(row["Kernel Name"], {}))
+        entry.metrics[row["Metric Name"]] = value
     return list(found.values())
 
 
