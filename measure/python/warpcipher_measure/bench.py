@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from warpcipher.arguments import parse_size
 
-from .results import Bound, Cpu, Gpu, Machine, PeerRow, Report, Row, Skipped, Spread
+from .results import Bound, Cpu, Gpu, LeftOut, Machine, PeerRow, Report, Row, Spread
 from .runner import run
 from .settings import (
     ALGORITHMS,
@@ -35,12 +35,12 @@ __all__ = [
     "Cpu",
     "Effective",
     "Gpu",
+    "LeftOut",
     "Machine",
     "PeerRow",
     "Report",
     "Row",
     "Settings",
-    "Skipped",
     "Spread",
     "parse_size",
     "parse_sizes",

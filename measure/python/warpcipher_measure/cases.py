@@ -13,7 +13,7 @@ from warpcipher.formats.raw import WHOLE_LIMITS, mode_of
 
 from . import memory
 from .machine import available_memory
-from .results import Machine, Skipped
+from .results import LeftOut, Machine
 from .settings import AUTO, MESSAGE, Effective, shown_size
 
 if TYPE_CHECKING:
@@ -48,15 +48,8 @@ class Case:
     def shown(self) -> str:
         return f"{self.algorithm.name} {self.direction} {shown_size(self.size)}"
 
-    def skipped(self, reason: str) -> Skipped:
-        return Skipped(
-            self.algorithm.name,
-            self.direction,
-            self.size,
-            self.residence,
-            self.engine.name,
-            reason,
-        )
+    def left_out(self, reason: str) -> LeftOut:
+        return LeftOut(f"{self.shown} {self.residence} {self.engine.name}", reason)
 
 
 @dataclass(frozen=True)
@@ -66,26 +59,26 @@ class Group:
     cases: tuple[Case, ...]
 
 
-def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipped]]:
+def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftOut]]:
     """The cases in groups, those of one engine and residence together; and what is left out."""
     engines = {entry.name: entry for entry in wc.engines()}
     engines[AUTO] = _automatic(engines)
     groups: list[Group] = []
-    skipped: list[Skipped] = []
+    skipped: list[LeftOut] = []
     if "cuda" not in settings.engines and not engines["cuda"].usable:
         reason = f"needs a GPU: {machine.without_gpu}"
-        skipped.append(Skipped("", "", None, "", "cuda", reason))
+        skipped.append(LeftOut("cuda", reason))
     for engine in (engines[name] for name in settings.engines):
         for residence in settings.residences or _residences_for(engine):
             why_not = _refuse_place(engine, residence, machine)
             if why_not:
-                skipped.append(Skipped("", "", None, residence, engine.name, why_not))
+                skipped.append(LeftOut(f"{residence} {engine.name}", why_not))
                 continue
             offered = engines["cuda"] if residence == "device" else engine
             for name in settings.algorithms:
                 if name not in offered.algorithms:
                     why_not = f"the engine does not offer {name}"
-                    skipped.append(Skipped(name, "", None, residence, engine.name, why_not))
+                    skipped.append(LeftOut(f"{name} {residence} {engine.name}", why_not))
                     continue
                 for direction in settings.directions:
                     cases = []
@@ -97,7 +90,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
                         )
                         why_not = _refuse_size(case, settings, machine)
                         if why_not:
-                            skipped.append(case.skipped(why_not))
+                            skipped.append(case.left_out(why_not))
                         else:
                             cases.append(case)
                     if cases:

@@ -144,7 +144,7 @@ def bench(
     import warpcipher as wc
 
     from . import bench as measuring
-    from . import page, plots, report
+    from . import plots, report
 
     if as_json and as_csv:
         raise usage("--json and --csv both go to standard output: give one")
@@ -182,7 +182,10 @@ def bench(
         elif as_csv:
             click.echo(report.as_csv(result), nl=False)
         for form, output in outputs.items():
-            data = plots.as_png(result) if form == "png" else page.as_html(result).encode()
+            if form == "html":
+                data = report.as_html(result).encode()
+            else:
+                data = plots.drawn(plots.of_run(result), plots.subtitle_of_run(result), form)
             output.write_all(data, None)
 
 
@@ -344,7 +347,7 @@ def _write_all(report: PaperReport, folder: str, force: bool) -> None:
         f"{report.paper}.md": markdown(report).encode(),
         f"{report.paper}.json": (json.dumps(report.as_dict(), indent=2) + "\n").encode(),
         **{
-            f"{report.paper}-{plot.name}.png": plots.plot_as_png(plot, subtitle)
+            f"{report.paper}-{plot.name}.png": plots.drawn([plot], subtitle, "png")
             for plot in report.plots
         },
     }

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from .papers import PAPERS, find_paper
 from .report import markdown
-from .results import Conclusion, Measurement, Plot, Point, Series, Table
-from .results import LeftOut as Skipped
+from .results import Conclusion, LeftOut, Measurement, Plot, Point, Series, Table
 from .results import PaperReport as Report
 from .runner import run_paper as run
 from .session import Paper, Parameter, Variant, variants
@@ -25,6 +24,7 @@ from .timeline import timeline
 __all__ = [
     "PAPERS",
     "Conclusion",
+    "LeftOut",
     "Measurement",
     "Paper",
     "Parameter",
@@ -33,7 +33,6 @@ __all__ = [
     "Report",
     "Series",
     "Settings",
-    "Skipped",
     "Table",
     "Variant",
     "find_paper",

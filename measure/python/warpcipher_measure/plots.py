@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports as pictures, by matplotlib. Of `bench`: rate over size, and the largest texts beside
-their bounds. Of a paper: plots shaped like its own, in which published values are hollow or dashed
-and everything else was measured in the run."""
+"""Plots as pictures, by matplotlib: those of a paper, shaped like its own, and those of `bench`.
+Published values and bounds are hollow or dashed, everything else was measured in the run."""
 
 from __future__ import annotations
 
@@ -14,21 +13,69 @@ from typing import Any
 
 from .bounds import COPIED, COUNTED
 from .machine import device_of
-from .results import PaperReport, PeerRow, Plot, Report, Row, Series
+from .results import PaperReport, Plot, Report, Row, Series
 from .settings import shown_size
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^v<>P"
-WIDTH = 12.0  # inches, as are those below
-PANEL_HEIGHT = 4.0
-ROW_HEIGHT = 0.42
-LEGEND_HEIGHT = 0.2  # of one line
-FONT, SMALL = 11, 9
-PANELS, COLUMNS = 2, 4
-"""Beside each other: panels, and entries of a legend."""
+DASHES = ("--", ":", "-.")
+WIDTH, HEIGHT = 9.0, 5.0  # inches
+MOST_BELOW = 5
+"""Entries of a legend that stands below the axes; more stand beside them."""
+MOST_LABELS = 10
+"""On an axis of powers of two."""
+LONG_NAME = 12
+"""Letters. Longer names below bars are turned."""
+COLUMN = 0.12
+"""Years between series that were measured here, around the year that they were measured in: so
+little that each stands at that year."""
+YEARS = 5
+"""Between labels of a plot of points over many."""
+NAME_LINES = 26
+"""That stand above each other in a plot of points."""
 
-RESIDENCES = {
+
+def drawn(plots: Sequence[Plot], subtitle: str, form: str) -> bytes:
+    """A picture of the plots, one below the other, in a form of matplotlib's: "png", "svg"."""
+    target = io.BytesIO()
+    # Without a date the same report gives the same bytes.
+    metadata = {"Date": None} if form == "svg" else {"Software": None}
+    figure_of(plots, subtitle).savefig(target, format=form, dpi=150, metadata=metadata)
+    return target.getvalue()
+
+
+def figure_of(plots: Sequence[Plot], subtitle: str) -> Any:
+    """The picture as matplotlib's Figure. subtitle: what it was measured on."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    figure = figures.Figure(figsize=(WIDTH, HEIGHT * len(plots)), layout="constrained")
+    for plot, part in zip(plots, figure.subfigures(len(plots), squeeze=False)[:, 0], strict=True):
+        axes = part.subplots()
+        {"lines": _lines, "bars": _bars, "points": _points}[plot.kind](plot, axes)
+        axes.set_xlabel(plot.x_label)
+        axes.set_ylabel(plot.y_label)
+        if plot.log_x:
+            axes.set_xscale("log", base=2)
+            _label_powers(plot, axes)
+        if plot.log_y:
+            axes.set_yscale("log")
+            label_decades(axes.yaxis)
+        axes.grid(alpha=0.3)
+        axes.set_axisbelow(True)
+        below = len(plot.series) <= MOST_BELOW
+        part.legend(
+            loc="outside lower center" if below else "outside right center",
+            ncols=len(plot.series) if below else 1,
+            fontsize=8,
+            frameon=False,
+        )
+        axes.set_title(f"{plot.title}\n{subtitle}", fontsize=11)
+    return figure
+
+
+# --- of a run of `bench` --------------------------------------------------------------------------
+
+PLACES = {
     "device": "GPU memory",
     "pinned": "page-locked host memory",
     "pageable": "host memory",
@@ -36,273 +83,68 @@ RESIDENCES = {
 }
 
 
-def as_png(report: Report) -> bytes:
-    """Both plots in one picture."""
-    return _saved(figure_of(report, KINDS), "png")
-
-
-def as_svgs(report: Report) -> list[str]:
-    """Each plot by itself, as an element of HTML."""
-    svgs = [_saved(figure_of(report, (kind,)), "svg").decode() for kind in KINDS]
-    return [svg[svg.index("<svg") :] for svg in svgs]
-
-
-def figure_of(report: Report, kinds: Sequence[Any]) -> Any:
-    """Pictures above each other, as matplotlib's Figure."""
-    lines = -(-len(_largest(report)) // COLUMNS)
-    heights = [
-        PANEL_HEIGHT * -(-len(_places(report)) // PANELS) + LEGEND_HEIGHT * lines
-        if kind is _draw_rates
-        else 1.6 + ROW_HEIGHT * len(_largest(report))
-        for kind in kinds
-    ]
-    figure = _figure(WIDTH, sum(heights))
-    parts = figure.subfigures(len(kinds), 1, squeeze=False, height_ratios=heights)
-    for kind, (part,) in zip(kinds, parts, strict=True):
-        kind(report, part)
-    figure.suptitle("\n".join(title(report)), fontsize=FONT)
-    return figure
-
-
-def title(report: Report) -> tuple[str, str]:
-    """What a report is of, and what it was measured on."""
+def subtitle_of_run(report: Report) -> str:
+    """The version, when, and the devices."""
     engines = dict.fromkeys(row.engine for row in report.rows)
-    devices = "; ".join(f"{engine}: {device_of(report.machine, engine)[0]}" for engine in engines)
-    return f"warpcipher {report.version}, {report.started[:10]}", devices
+    devices = "; ".join(device_of(report.machine, engine)[0] for engine in engines)
+    return f"warpcipher {report.version}, {report.started[:10]}: {devices}"
 
 
-def _places(report: Report) -> dict[str, list[Row]]:
-    """The rows by where their data lie and what works on them, as a panel's title says it."""
+def of_run(report: Report) -> list[Plot]:
+    """For each place of the data, and what works on them: rates over sizes, with the best of each
+    peer dashed; and the largest text of each kind beside its bounds."""
     places: dict[str, list[Row]] = {}
     for row in report.rows:
-        places.setdefault(_place(row), []).append(row)
-    return places
+        places.setdefault(f"{PLACES[row.residence]}, {row.engine}", []).append(row)
+    return [make(report, *place) for place in places.items() for make in (_rates, _bounds)]
 
 
-def _place(row: Row) -> str:
-    return f"{RESIDENCES[row.residence]}, {row.engine}"
-
-
-def _work(row: Row | PeerRow) -> str:
-    return f"{row.algorithm} {row.direction}"
-
-
-def _draw_rates(report: Report, part: Any) -> None:
-    """A panel for each place, so that data of the host and of the device stand apart; in it a line
-    over sizes for each algorithm and direction. The best of each peer is dashed."""
-    places = _places(report)
-    works = list(dict.fromkeys(_work(row) for row in report.rows))
-    styles = {
-        work: {
-            "color": COLOURS[index % len(COLOURS)],
-            "marker": MARKERS[index // len(COLOURS) % len(MARKERS)],
-        }
-        for index, work in enumerate(works)
-    }
-    columns = min(PANELS, len(places))
-    grid = part.subplots(
-        -(-len(places) // columns), columns, squeeze=False, sharex=True, sharey=True
-    )
-    panels = [axes for line in grid for axes in line]
-    for axes in panels[len(places) :]:
-        axes.remove()
-    sizes = sorted({row.size for row in report.rows})
-    drawn: dict[str, Any] = {}
-    for axes, (name, rows) in zip(panels, places.items(), strict=False):
-        for work in works:
-            chosen = [row for row in rows if _work(row) == work]
-            if chosen:
-                drawn.setdefault(work, _draw_line(axes, chosen, styles[work]))
-        if rows[0].residence in ("pageable", "pinned"):
-            drawn |= _draw_peers(report, axes, styles)
-        axes.set_title(name, fontsize=FONT)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xticks(sizes, [shown_size(size) for size in sizes], fontsize=SMALL)
-        axes.minorticks_off()
-        label_decades(axes.yaxis)
-        axes.tick_params(labelbottom=True)
-        axes.grid(alpha=0.3)
-    for axes in panels[: len(places)][-columns:]:
-        axes.set_xlabel("text")
-    part.supylabel("GB/s: median, least and most", fontsize=FONT)
-    part.legend(
-        drawn.values(),
-        drawn,
-        fontsize=SMALL,
-        loc="outside lower center",
-        ncols=COLUMNS,
-        frameon=False,
-    )
-
-
-def _draw_line(axes: Any, rows: Sequence[Row], style: dict[str, str]) -> Any:
-    rates = [row.gigabytes_per_second for row in rows]
-    return axes.errorbar(
-        [row.size for row in rows],
-        [rate.median for rate in rates],
-        yerr=[
-            [rate.median - rate.least for rate in rates],
-            [rate.most - rate.median for rate in rates],
-        ],
-        markersize=4,
-        linewidth=1.2,
-        **style,
-    )
-
-
-def _draw_peers(report: Report, axes: Any, styles: dict[str, dict[str, str]]) -> dict[str, Any]:
-    best: dict[tuple[str, str], float] = {}
-    for peer in report.peers:
-        name = peer.peer, _work(peer)
-        best[name] = max(best.get(name, 0.0), peer.gigabytes_per_second.median)
-    drawn: dict[str, Any] = {}
-    for (peer_name, work), rate in best.items():
-        line = axes.axhline(
-            rate, linestyle="--", linewidth=1, color=styles.get(work, {}).get("color", "0.5")
-        )
-        drawn.setdefault(f"dashed: the best of {peer_name}", line)
-    return drawn
-
-
-def _largest(report: Report) -> list[Row]:
-    """The row of the largest text of each kind, by place."""
-    found: dict[tuple[str, ...], Row] = {}
-    for rows in _places(report).values():
-        for row in rows:
-            found[row.algorithm, row.direction, row.residence, row.engine] = row
-    return list(found.values())
-
-
-def _kind(name: str) -> str:
-    """What a mark is: only a bound is never exceeded."""
-    if name in COUNTED:
-        return "counted"
-    return "plain copy" if name in COPIED else "bound"
-
-
-def _draw_bounds(report: Report, part: Any) -> None:
-    """For the largest text of each kind: the rate as a dot with its figure, each bound as a mark.
-    On a logarithmic axis, as rates of host and device lie far apart."""
-    axes = part.subplots()
-    rows = _largest(report)
-    names = list(dict.fromkeys(name for row in rows for name in row.percent_of))
-    rates = [row.gigabytes_per_second for row in rows]
-    axes.errorbar(
-        [rate.median for rate in rates],
-        range(len(rows)),
-        xerr=[
-            [rate.median - rate.least for rate in rates],
-            [rate.most - rate.median for rate in rates],
-        ],
-        fmt="o",
-        markersize=8,
-        color=COLOURS[0],
-        label="measured: median, least and most",
-    )
-    for place, rate in enumerate(rates):
-        axes.annotate(
-            shown_figure(rate.median),
-            (rate.median, place),
-            xytext=(0, 7),
-            textcoords="offset points",
-            ha="center",
-            fontsize=SMALL,
-        )
-    for index, name in enumerate(names):
-        marks = [
-            (100 * row.gigabytes_per_second.median / row.percent_of[name], place)
-            for place, row in enumerate(rows)
-            if row.percent_of.get(name)
-        ]
-        axes.scatter(
-            [rate for rate, _ in marks],
-            [place for _, place in marks],
-            marker="|",
-            s=220,
-            linewidths=2.5,
-            color=COLOURS[1 + index % (len(COLOURS) - 1)],
-            label=f"{_kind(name)}: {name}",
-        )
-    axes.set_xscale("log")
-    label_decades(axes.xaxis)
-    labels = [
-        f"{_work(row)}, {shown_size(row.size)}"
-        + ("" if row.messages == 1 else f" in {shown_size(row.message)}")
-        for row in rows
+def _rates(report: Report, place: str, rows: list[Row]) -> Plot:
+    works: dict[str, dict[float, float]] = {}
+    for row in rows:
+        name = f"{row.algorithm} {row.direction}"
+        works.setdefault(name, {})[row.size] = row.gigabytes_per_second.median
+    peers: dict[str, float] = {}
+    if rows[0].residence in ("pageable", "pinned"):
+        for peer in report.peers:
+            name = f"{peer.algorithm} {peer.direction}, {peer.peer}"
+            peers[name] = max(peers.get(name, 0.0), peer.gigabytes_per_second.median)
+    ends = [row.size for row in rows]
+    series = [
+        *(Series.of(name, line) for name, line in works.items()),
+        *(Series.level(name, ends, rate, published=True) for name, rate in peers.items()),
     ]
-    axes.set_yticks(range(len(rows)), labels, fontsize=SMALL)
-    for place, row in enumerate(rows):
-        if place == 0 or _place(row) != _place(rows[place - 1]):
-            axes.text(
-                1.01,
-                place,
-                _place(row),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                fontsize=SMALL,
-                fontweight="bold",
-            )
-            if place:
-                axes.axhline(place - 0.5, color="0.7", linewidth=0.8)
-    axes.set_ylim(len(rows) - 0.4, -0.7)
-    axes.margins(x=0.08)
-    axes.set_xlabel("GB/s of text")
-    axes.grid(alpha=0.3, axis="x")
-    part.legend(fontsize=SMALL, loc="outside lower center", ncols=COLUMNS, frameon=False)
+    return Plot("rates", place, "bytes", "GB/s", tuple(series), log_x=True, log_y=True)
 
 
-KINDS = _draw_rates, _draw_bounds
-"""The pictures of a report."""
+def _bounds(_report: Report, place: str, rows: list[Row]) -> Plot:
+    largest = {(row.algorithm, row.direction): row for row in rows}
+    lines: dict[str, dict[str, float]] = {"measured": {}}
+    for row in largest.values():
+        what = f"{row.algorithm} {row.direction}, {shown_size(row.size)}"
+        rate = lines["measured"][what] = row.gigabytes_per_second.median
+        for name, percent in row.percent_of.items():
+            kind = "counted" if name in COUNTED else "plain copy" if name in COPIED else "bound"
+            lines.setdefault(f"{kind}: {name}", {})[what] = 100 * rate / percent
+    series = (Series.of(name, line, name != "measured") for name, line in lines.items())
+    title = f"{place}: the largest texts and their bounds"
+    return Plot("bounds", title, "", "GB/s", tuple(series), kind="bars", log_y=True)
 
 
-# --- papers ---------------------------------------------------------------------------------------
-
-PLOT_WIDTH, PLOT_HEIGHT = 9.0, 5.0  # inches
-MOST_BELOW = 5
-"""Entries of a legend that stands below the axes; more stand beside them."""
-
-MOST_LABELS = 10
-"""On an axis of powers of two."""
-
-DASHES = ("--", ":", "-.")
-COLUMN = 0.12
-"""Years between series that were measured here, around the year that they were measured in: so
-little that each stands at that year."""
-
-YEARS = 5
-"""Between labels of a plot of points over many."""
-
-NAME_LINES = 26
-"""That stand above each other in a plot of points."""
+# --- of a paper -----------------------------------------------------------------------------------
 
 
-def plot_as_png(plot: Plot, subtitle: str) -> bytes:
-    """A plot of a paper. subtitle: what it was measured on."""
-    return _saved(figure_of_plot(plot, subtitle), "png")
+def subtitle_of(report: PaperReport) -> str:
+    """What stands under a picture's title: the device and when, where anything was measured."""
+    if not report.measurements:
+        return "only published values: nothing was measured"
+    gpu = report.machine.gpu
+    device = gpu.name if gpu is not None else report.machine.cpu.model
+    quick = ", a quick run" if report.quick else ""
+    return f"{report.paper} on {device}, {report.started[:10]}{quick}"
 
 
-def figure_of_plot(plot: Plot, subtitle: str) -> Any:
-    """The picture as matplotlib's Figure."""
-    figure = _figure(PLOT_WIDTH, PLOT_HEIGHT)
-    axes = figure.subplots()
-    {"lines": _lines, "bars": _bars, "points": _points}[plot.kind](plot, axes)
-    axes.set_xlabel(plot.x_label)
-    axes.set_ylabel(plot.y_label)
-    if plot.log_x:
-        axes.set_xscale("log", base=2)
-        _label_powers(plot, axes)
-    if plot.log_y:
-        axes.set_yscale("log")
-        label_decades(axes.yaxis)
-    axes.grid(alpha=0.3)
-    axes.set_axisbelow(True)
-    if len(plot.series) > MOST_BELOW:
-        figure.legend(loc="outside right center", fontsize=8, frameon=False)
-    else:
-        figure.legend(loc="outside lower center", ncols=len(plot.series), fontsize=9, frameon=False)
-    axes.set_title(f"{plot.title}\n{subtitle}", fontsize=11)
-    return figure
+# --- kinds of plots -------------------------------------------------------------------------------
 
 
 def _label_powers(plot: Plot, axes: Any) -> None:
@@ -314,16 +156,6 @@ def _label_powers(plot: Plot, axes: Any) -> None:
     shown = shown_size if plot.x_label == "bytes" else lambda n: f"{n:,}"
     axes.set_xticks([2.0**n for n in places], [shown(1 << n) for n in places])
     axes.minorticks_off()
-
-
-def subtitle_of(report: PaperReport) -> str:
-    """What stands under a picture's title: the device and when, where anything was measured."""
-    if not report.measurements:
-        return "only published values: nothing was measured"
-    gpu = report.machine.gpu
-    device = gpu.name if gpu is not None else report.machine.cpu.model
-    quick = ", a quick run" if report.quick else ""
-    return f"{report.paper} on {device}, {report.started[:10]}{quick}"
 
 
 def _lines(plot: Plot, axes: Any) -> None:
@@ -349,10 +181,10 @@ def _lines(plot: Plot, axes: Any) -> None:
 def _bars(plot: Plot, axes: Any) -> None:
     """Groups of bars over names that all series share, each with its figure above it. Dots stand
     for them on a logarithmic axis, where a bar would begin nowhere."""
-    names = list(dict.fromkeys(name for series in plot.series for name in series.x))
+    names = list(dict.fromkeys(str(name) for series in plot.series for name in series.x))
     width = 0.8 / len(plot.series)
     for index, series in enumerate(plot.series):
-        places = [names.index(name) + (index + 0.5) * width - 0.4 for name in series.x]
+        places = [names.index(str(name)) + (index + 0.5) * width - 0.4 for name in series.x]
         if plot.log_y:
             _scatter(axes, series, places, index, 40)
         else:
@@ -370,7 +202,8 @@ def _bars(plot: Plot, axes: Any) -> None:
                 ha="center",
                 fontsize=8,
             )
-    axes.set_xticks(range(len(names)), names)
+    turned = {"rotation": 20, "ha": "right"} if max(map(len, names)) > LONG_NAME else {}
+    axes.set_xticks(range(len(names)), names, **turned)
     axes.margins(x=0.1 if plot.log_y else None, y=0.15)
 
 
@@ -453,7 +286,7 @@ def spread(heights: list[float], gap: float) -> list[float]:
     return [base + index * gap for index, base in enumerate(bases)]
 
 
-# --- both -----------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 FEW = 100
 """Times the low end of a logarithmic axis: up to there, labels only at decades would be few."""
@@ -484,16 +317,3 @@ def shown_figure(value: float) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
-
-
-def _figure(width: float, height: float) -> Any:
-    figures: Any = importlib.import_module("matplotlib.figure")
-    return figures.Figure(figsize=(width, height), layout="constrained")
-
-
-def _saved(figure: Any, form: str) -> bytes:
-    target = io.BytesIO()
-    # Without a date the same report gives the same bytes.
-    metadata = {"Date": None} if form == "svg" else {"Software": None}
-    figure.savefig(target, format=form, dpi=150, metadata=metadata)
-    return target.getvalue()

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as text: a line for each thing that a run reports, CSV, and Markdown for a paper. Each
-says what its figures were measured on."""
+"""A report as text: a line for each thing that a run reports, CSV and HTML of a run of `bench`, and
+Markdown of a paper. Each says what its figures were measured on."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
+from . import plots
 from .bounds import COPIED
 from .machine import device_of
 from .results import (
@@ -22,112 +26,74 @@ from .results import (
     Point,
     Report,
     Row,
-    Skipped,
     Spread,
     Table,
 )
 from .settings import shown_size
 
-CSV_COLUMNS = (
-    "algorithm",
-    "direction",
-    "size",
-    "message",
-    "messages",
-    "residence",
-    "engine",
-    "gb_per_s_median",
-    "gb_per_s_least",
-    "gb_per_s_most",
-    "repetitions",
-    "calls",
-    "slots",
-    "latency_us_median",
-    "latency_us_least",
-    "latency_us_most",
-    "clock_mhz",
-    "blocks_per_clock",
-    "limit",
-    "percent_of_dram",
-    "percent_of_tables",
-    "percent_of_logic",
-    "percent_of_link",
-    "percent_of_memmove",
-    "percent_of_file",
-    "ratio_median",
-    "ratio_least",
-    "ratio_most",
-    "device",
-    "driver",
-    "command",
-    "version",
-    "started",
-)
-
 
 def as_csv(report: Report) -> str:
-    """A line for each row, and one for each peer's (`command` is what was run), after a header."""
+    """A line for each row, and one for each peer's, after a header: their fields by name, each of a
+    spread and of a dict by itself."""
+    run: dict[str, object] = {"warpcipher": report.version, "started": report.started}
+    lines = []
+    rows: list[Row | PeerRow] = [*report.rows, *report.peers]
+    for row in rows:
+        engine = row.engine if isinstance(row, Row) else ""
+        device, driver = device_of(report.machine, engine)
+        lines.append({**_flat(asdict(row)), "device": device, "driver": driver, **run})
     text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n", restval="")
+    columns = dict.fromkeys(name for fields in lines for name in fields)
+    writer = csv.DictWriter(text, [*columns], lineterminator="\n", restval="")
     writer.writeheader()
-    for row in report.rows:
-        writer.writerow(_row_fields(report, row))
-    for peer in report.peers:
-        writer.writerow(_peer_fields(report, peer))
+    writer.writerows(lines)
     return text.getvalue()
 
 
-def _row_fields(report: Report, row: Row) -> dict[str, object]:
-    device, driver = device_of(report.machine, row.engine)
-    return {
-        "algorithm": row.algorithm,
-        "direction": row.direction,
-        "size": row.size,
-        "message": row.message,
-        "messages": row.messages,
-        "residence": row.residence,
-        "engine": row.engine,
-        **_spread("gb_per_s", row.gigabytes_per_second, 1),
-        "repetitions": row.seconds.count,
-        "calls": row.calls,
-        "slots": row.slots,
-        **_spread("latency_us", row.latency, 1e6),
-        "clock_mhz": "" if row.clock_mhz is None else f"{row.clock_mhz:.0f}",
-        "blocks_per_clock": "" if row.blocks_per_clock is None else f"{row.blocks_per_clock:.4g}",
-        "limit": row.limit,
-        **{f"percent_of_{name}": f"{value:.4g}" for name, value in row.percent_of.items()},
-        "device": device,
-        "driver": driver,
-        "version": report.version,
-        "started": report.started,
-    }
+def _flat(fields: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in fields.items():
+        found |= (
+            _flat(value, f"{prefix}{name}_") if isinstance(value, dict) else {prefix + name: value}
+        )
+    return found
 
 
-def _peer_fields(report: Report, peer: PeerRow) -> dict[str, object]:
-    return {
-        "algorithm": peer.algorithm,
-        "direction": peer.direction,
-        "size": peer.size,
-        "message": peer.message,
-        "messages": -(-peer.size // peer.message),
-        "residence": "cache",
-        "engine": peer.peer,
-        **_spread("gb_per_s", peer.gigabytes_per_second, 1),
-        "repetitions": peer.gigabytes_per_second.count,
-        "device": f"{report.machine.cpu.model}, {peer.processes} processes",
-        "driver": peer.version,
-        "command": peer.command,
-        **({} if peer.ratio is None else _spread("ratio", peer.ratio, 1)),
-        "version": report.version,
-        "started": report.started,
-    }
+def as_html(report: Report) -> str:
+    """A page that needs nothing else: the plots, and the lines of the run."""
+    pictures = (
+        plots.drawn([plot], report.started[:10], "svg").decode() for plot in plots.of_run(report)
+    )
+    lines = (*report.bounds, *report.rows, *report.peers, report.machine, *report.skipped)
+    return _PAGE.format(
+        title=html.escape(plots.subtitle_of_run(report)),
+        pictures="\n".join(picture[picture.index("<svg") :] for picture in pictures),
+        lines=html.escape("\n".join(map(line, lines))),
+        settings=html.escape(json.dumps(asdict(report.settings))),
+    )
 
 
-def _spread(name: str, spread: Spread, factor: float) -> dict[str, str]:
-    return {
-        f"{name}_{which}": f"{getattr(spread, which) * factor:.6g}"
-        for which in ("median", "least", "most")
-    }
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 16px sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
+svg {{ max-width: 100%; height: auto; display: block; margin: 1em 0; }}
+pre {{ overflow-x: auto; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{pictures}
+<h2>Results</h2>
+<pre>{lines}</pre>
+<h2>Settings</h2>
+<p>{settings}</p>
+</body>
+</html>
+"""
 
 
 def line(news: object) -> str:
@@ -144,10 +110,6 @@ def line(news: object) -> str:
         rate = _shown_spread(news.gigabytes_per_second)
         ratio = "" if news.ratio is None else f"ours {news.ratio.median:.2f} times that  "
         return f"{what} {'':8} {'cache':8} {news.peer:9} {rate} GB/s  {ratio}{news.command}"
-    if isinstance(news, Skipped):
-        size = "" if news.size is None else shown_size(news.size)
-        parts = (news.algorithm, news.direction, size, news.residence, news.engine)
-        return f"left out: {' '.join(part for part in parts if part)}: {news.reason}"
     if isinstance(news, Measurement):
         return _measurement_line(news)
     if isinstance(news, Point):

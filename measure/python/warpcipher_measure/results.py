@@ -121,14 +121,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """What was asked for, or belongs to the defaults, and was not measured. size: None for all."""
+class LeftOut:
+    """What was asked for, or belongs to the defaults or to a paper, and was not measured."""
 
-    algorithm: str
-    direction: str
-    size: int | None
-    residence: str
-    engine: str
+    what: str
     reason: str
 
 
@@ -162,6 +158,7 @@ class _Run:
     started: str
     machine: Machine
     seconds: float = 0.0
+    skipped: list[LeftOut] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers: what `--json` prints."""
@@ -176,7 +173,6 @@ class Report(_Run):
     bounds: list[Bound] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     peers: list[PeerRow] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 # --- papers ---------------------------------------------------------------------------------------
@@ -220,14 +216,6 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """What belongs to the paper and was not measured."""
-
-    what: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Table:
     """source: which of the paper's tables it stands for, and where it is found there."""
 
@@ -247,6 +235,16 @@ class Series:
     y: tuple[float, ...]
     published: bool = False
     names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, label: str, line: Mapping[Any, float], published: bool = False) -> Series:
+        """The values of a mapping over its keys."""
+        return cls(label, tuple(line), tuple(line.values()), published)
+
+    @classmethod
+    def level(cls, label: str, ends: Sequence[float], value: float, published: bool) -> Series:
+        """One value from the least to the greatest of `ends`."""
+        return cls(label, (float(min(ends)), float(max(ends))), (value, value), published)
 
 
 @dataclass(frozen=True)
@@ -299,4 +297,3 @@ class PaperReport(_Run):
     plots: list[Plot] = field(default_factory=list)
     conclusions: list[Conclusion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    skipped: list[LeftOut] = field(default_factory=list)

@@ -17,10 +17,10 @@ import warpcipher as wc
 
 from . import _native, bounds, cases, machine, memory, openssl, pyca, rows
 from .papers import find_paper
-from .results import Bound, Machine, PaperReport, PeerRow, Report, Row, Skipped
-from .settings import LabSettings, Settings
+from .results import Bound, LeftOut, Machine, PaperReport, PeerRow, Report, Row
+from .settings import LabSettings, Settings, shown_size
 
-News: TypeAlias = "Machine | Bound | Row | PeerRow | Skipped"
+News: TypeAlias = "Machine | Bound | Row | PeerRow | LeftOut"
 CALLS_OF_A_ROW = 5
 """A row runs its call at least so often: to warm up, to judge, and three times for the spread."""
 AnyReport = TypeVar("AnyReport", Report, PaperReport)
@@ -139,7 +139,7 @@ class _Run:
             if expected > self._settings.row_seconds:
                 limit = self._settings.row_seconds
                 self._skip(
-                    case.skipped(f"would take about {expected:.2g} s: --row-seconds is {limit:g}")
+                    case.left_out(f"would take about {expected:.2g} s: --row-seconds is {limit:g}")
                 )
                 continue
             row = row_of(case)
@@ -152,7 +152,7 @@ class _Run:
     def _run_pyca(self, peer: pyca.Library, case: cases.Case) -> None:
         refusal = pyca.refusal(case)
         if refusal:
-            self._skip(replace(case.skipped(refusal), engine="pyca"))
+            self._skip(LeftOut(f"{case.shown} pyca", refusal))
             return
         settings = self._settings
         for found in pyca.measure(peer, case, settings.row_seconds, settings.repetitions):
@@ -170,7 +170,8 @@ class _Run:
                 path, its_version, algorithm, direction, message, self._repetitions_of_peer
             )
             if isinstance(found, str):
-                self._skip(Skipped(algorithm, direction, message, "", "openssl", found))
+                what = f"{algorithm} {direction} {shown_size(message)} openssl"
+                self._skip(LeftOut(what, found))
             else:
                 self._report.peers.append(found)
                 self._observe(found)
@@ -181,7 +182,7 @@ class _Run:
             self._report.bounds.append(bound)
             self._observe(bound)
 
-    def _skip(self, entry: Skipped) -> None:
+    def _skip(self, entry: LeftOut) -> None:
         self._report.skipped.append(entry)
         self._observe(entry)
 

@@ -96,9 +96,9 @@ def test_markdown_says_what_it_stands_on(billava: lab.Report) -> None:
 def test_plots(billava: lab.Report) -> None:
     pytest.importorskip("matplotlib")
     for plot in billava.plots:
-        data = plots.plot_as_png(plot, plots.subtitle_of(billava))
+        data = plots.drawn([plot], plots.subtitle_of(billava), "png")
         assert data.startswith(b"\x89PNG")
-        assert data == plots.plot_as_png(plot, plots.subtitle_of(billava))
+        assert data == plots.drawn([plot], plots.subtitle_of(billava), "png")
 
 
 def test_bars_and_points_are_drawn() -> None:
@@ -125,7 +125,7 @@ def test_bars_and_points_are_drawn() -> None:
         ),
     )
     for plot in (bars, points, named):
-        assert plots.plot_as_png(plot, "").startswith(b"\x89PNG")
+        assert plots.drawn([plot], "", "png").startswith(b"\x89PNG")
 
 
 def test_bars_begin_at_zero_and_log_axes_have_dots() -> None:
@@ -134,7 +134,7 @@ def test_bars_begin_at_zero_and_log_axes_have_dots() -> None:
     series = (lab.Series("here", ("a", "b"), (0.25, 1000.0)),)
     bars = lab.Plot("b", "bars", "", "GB/s", series, kind="bars")
     for plot in (bars, replace(bars, log_y=True)):
-        (axes,) = plots.figure_of_plot(plot, "").axes
+        (axes,) = plots.figure_of([plot], "").axes
         assert bool(axes.patches) != plot.log_y
         assert bool(axes.collections) == plot.log_y
         assert axes.get_ylim()[0] == 0 or plot.log_y
@@ -146,7 +146,7 @@ def test_points_stand_at_their_year_and_decades_are_numbers() -> None:
     series = [lab.Series("published", (2005.0, 2012.0), (2e-4, 4.0), published=True)]
     series += [lab.Series(f"{n}, here", (2026.0,) * 2, (100.0 * n, 300.0)) for n in range(1, 6)]
     plot = lab.Plot("p", "", "year", "GB/s", tuple(series), kind="points", log_y=True)
-    figure = plots.figure_of_plot(plot, "")
+    figure = plots.figure_of([plot], "")
     figure.draw_without_rendering()
     (axes,) = figure.axes
     drawn = [x for points in axes.collections for x, _ in points.get_offsets()]
@@ -176,7 +176,7 @@ def test_lines_are_drawn_with_their_units() -> None:
         log_x=True,
         log_y=True,
     )
-    assert plots.plot_as_png(lines, "").startswith(b"\x89PNG")
+    assert plots.drawn([lines], "", "png").startswith(b"\x89PNG")
 
 
 def test_names_are_spread() -> None:
