@@ -131,7 +131,13 @@ class Run:
                 self._rehearse(waiting, plan.folder is not None)
             else:
                 self._make_folders(plan)
-                self._do_all(waiting)
+                watched = on_terminal() and not options.quiet
+                sizes = [_size(job) for job in waiting]
+                total = sum(size or 0 for size in sizes) if None not in sizes else None
+                with Progress(total, visible=watched) as progress:
+                    for job, size in zip(waiting, sizes, strict=True):
+                        self._do(job, progress)
+                        progress.next_file(size)
                 self._finish(plan)
         except BaseException:
             process.remove_unfinished()
@@ -154,43 +160,35 @@ class Run:
         if report.failures:
             raise click.exceptions.Exit(report.failures[0][1].exit_code)
 
-    def _do_all(self, waiting: list[jobs.Job]) -> None:
-        watched = on_terminal() and not self._options.quiet
-        sizes = [_size(job) for job in waiting]
-        total = sum(size or 0 for size in sizes) if None not in sizes else None
-        with Progress(total, visible=watched) as progress:
-            for job, size in zip(waiting, sizes, strict=True):
-                try:
-                    result = self._do(job, progress)
-                except Exception as error:
-                    self._note_failure(job, error, progress)
-                else:
-                    self._report.results.append(result)
-                    if self._options.tells:
-                        progress.say(result.summary())
-                progress.next_file(size)
-
-    def _do(self, job: jobs.Job, progress: Progress) -> Result:
+    def _do(self, job: jobs.Job, progress: Progress) -> None:
+        """Does one file, and notes how it went."""
         start = time.perf_counter()
-        with jobs.open_source(job.source) as source:
-            with self._open_target(job) as target:
-                self._work(job, source, target, progress)
-            if isinstance(target, OutputFile):
-                # Where a file system ignores case, another name may be this file's, too.
-                self._kept.add(target.identity, "an output of this run", target.path)
-            self._done(job, source, target)
-            seconds = time.perf_counter() - start
-            plain = self._plain_bytes(source, target)
-            outputs = {files.StandardOutput: jobs.STANDARD, files.Nowhere: None}
-            return Result(
-                input=jobs.STANDARD if job.source is None else source.path,
-                output=outputs.get(type(target), target.path),
-                format=self._format_name,
-                input_bytes=source.count,
-                output_bytes=target.count,
-                seconds=round(seconds, 6),
-                bytes_per_second=round(plain / seconds, 1) if plain else None,
-            )
+        try:
+            with jobs.open_source(job.source) as source:
+                with self._open_target(job) as target:
+                    self._work(job, source, target, progress)
+                if isinstance(target, OutputFile):
+                    # Where a file system ignores case, another name may be this file's, too.
+                    self._kept.add(target.identity, "an output of this run", target.path)
+                self._done(job, source, target)
+                seconds = time.perf_counter() - start
+                plain = self._plain_bytes(source, target)
+                outputs = {files.StandardOutput: jobs.STANDARD, files.Nowhere: None}
+                result = Result(
+                    input=jobs.STANDARD if job.source is None else source.path,
+                    output=outputs.get(type(target), target.path),
+                    format=self._format_name,
+                    input_bytes=source.count,
+                    output_bytes=target.count,
+                    seconds=round(seconds, 6),
+                    bytes_per_second=round(plain / seconds, 1) if plain else None,
+                )
+        except Exception as error:
+            self._note_failure(job, error, progress)
+            return
+        self._report.results.append(result)
+        if self._options.tells:
+            progress.say(result.summary())
 
     def _done(self, job: jobs.Job, source: InputFile, target: Target) -> None:
         """A file is done, and its output has its name."""

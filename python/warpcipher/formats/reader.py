@@ -145,36 +145,30 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         """The plaintext position where chunk `index` ends."""
         return self._size if index + 1 >= self._chunks else self._layout.plaintext_start(index + 1)
 
-    def _decrypt(self, first: int, count: int, out: memoryview) -> int:
-        """Decrypts chunks into `out`, which holds all of their ciphertext; returns the bytes of
-        plaintext. For formats without ranges."""
+    def _decrypt(self, first: int, end: int, out: memoryview) -> int:
+        """Decrypts the chunks from `first` on and before `end` into `out`, which holds all of their
+        ciphertext; returns the bytes of plaintext."""
         decryptor = self._open_decryptor()
-        final = first + count == self._chunks
         decryptor.seek(first, self._read_at)
-        data = self._load(*self.place_of(first, first + count))
-        return decryptor.process(memoryview(data), out, final=final)
+        data = self._load(*self.place_of(first, end))
+        return decryptor.process(memoryview(data), out, final=end == self._chunks)
 
-    def _fill(self, position: int, out: memoryview) -> None:
-        """Decrypts the plaintext from the beginning of a chunk on into `out`, which ends where a
-        chunk does."""
-        if self._open_decryptor().reads_ranges:
-            self._read_text(position, len(out), out)
-            return
-        first, _ = self._layout.locate(position)
-        start = position
-        while position < start + len(out):
-            count = self._layout.chunks_per_piece()
-            end = min(self._chunk_end(first + count - 1), start + len(out))
-            count = self._layout.locate(end - 1)[0] + 1 - first
-            if first + count == self._chunks:  # its padding comes with it
+    def _decrypt_chunks(self, position: int, length: int, out: memoryview) -> None:
+        """As `_text` of a format without ranges, from where a chunk begins to where one ends."""
+        first, last = (self._layout.locate(place)[0] for place in (position, position + length - 1))
+        begin = position
+        while first <= last:
+            end = min(first + self._layout.chunks_per_piece(), last + 1)
+            stop = self._chunk_end(end - 1)
+            part = out[begin - position : stop - position]
+            if end == self._chunks:  # its padding comes with it
                 scratch = bytearray(self._file_size - self._layout.file_start(first))
-                self._decrypt(first, count, memoryview(scratch))
-                out[position - start : end - start] = memoryview(scratch)[: end - position]
+                self._decrypt(first, end, memoryview(scratch))
+                part[:] = memoryview(scratch)[: len(part)]
                 wipe(scratch)
             else:
-                self._decrypt(first, count, out[position - start : end - start])
-            first += count
-            position = end
+                self._decrypt(first, end, part)
+            first, begin = end, stop
 
     def read_range(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
         """Decrypts `length` bytes from `position` on, which the file has, into the beginning of
@@ -186,21 +180,27 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             if count < length:
                 raise ValueError("the file has an edit list: read it into host memory")
             position = begin
-        self._read_text(position, length, out, stream)
-
-    def _read_text(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
-        """As `read_range`, from byte `position` of the text on that the chunks hold."""
         decryptor = self._open_decryptor()
+        if not decryptor.reads_ranges:  # it says why
+            decryptor.read_range(b"", 0, self._file_size, position, length, out, stream)
+        self._text(position, length, out, stream)
+
+    def _text(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
+        """As `read_range`, from byte `position` of the text on that the chunks hold; of a format
+        without ranges from where a chunk begins to where one ends."""
+        decryptor = self._open_decryptor()
+        if not decryptor.reads_ranges:
+            return self._decrypt_chunks(position, length, memoryview(out))
+        source: Any = b""
+        begin = 0
         if self._has_descriptor:
-            descriptor: int = self._source.fileno()  # type: ignore[attr-defined]
-            decryptor.read_range(descriptor, 0, self._file_size, position, length, out, stream)
-            return
-        begin, data = 0, bytearray()
-        if length and decryptor.reads_ranges:
-            first, last = (self._layout.locate(p)[0] for p in (position, position + length - 1))
+            source = self._source.fileno()  # type: ignore[attr-defined]
+        elif length:
+            first, last = (self._layout.locate(at)[0] for at in (position, position + length - 1))
             begin, size = self.place_of(first, last + 1)
-            data = self._load(begin, size)
-        decryptor.read_range(data, begin, self._file_size, position, length, out, stream)
+            source = self._load(begin, size)
+        decryptor.read_range(source, begin, self._file_size, position, length, out, stream)
+        return None
 
     @property
     def name(self) -> Any:
@@ -232,22 +232,13 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         while len(self._cache) >= self._cached:
             wipe(self._cache.popitem(last=False)[1])
         start = self._layout.plaintext_start(index)
-        if self._open_decryptor().reads_ranges:
-            plain = bytearray(self._chunk_end(index) - start)
-            self._read_text(start, len(plain), plain)
-            if not plain:
-                self._authenticate_empty(index)
+        plain = bytearray(self._chunk_end(index) - start)
+        if not plain:  # no range holds its tag
+            self._decrypt(index, index + 1, memoryview(bytearray(self._layout.overhead)))
         else:
-            is_final = index + 1 == self._chunks
-            end = self._file_size if is_final else self._layout.file_start(index + 1)
-            plain = bytearray(end - self._layout.file_start(index))
-            del plain[self._decrypt(index, 1, memoryview(plain)) :]
+            self._text(start, len(plain), plain)
         self._cache[index] = plain
         return plain
-
-    def _authenticate_empty(self, index: int) -> None:
-        """Checks the tag of a chunk without plaintext, which no range holds."""
-        self._decrypt(index, 1, memoryview(bytearray(self._layout.overhead)))
 
     def _from_window(self, position: int, out: memoryview) -> int:
         """Copies what the window holds from `position` on; 0 where it holds nothing of it."""
@@ -271,7 +262,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         size = self._chunk_end(last) - start
         self._drop_window(size)
         try:
-            self._fill(start, memoryview(self._window))
+            self._text(start, size, self._window)
         except (wc.InvalidTag, FormatError, OSError):
             self._drop_window(0)
             return False
@@ -316,7 +307,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         long = DIRECT if in_order else min(DIRECT, self._layout.chunk + 1)
         if len(view) >= long and self._open_decryptor().reads_ranges:
             count = len(view) if self._has_descriptor else min(len(view), LOAD)
-            self._read_text(position, count, view)
+            self._text(position, count, view)
             return count
         index, within = self._layout.locate(position)
         if not in_order:

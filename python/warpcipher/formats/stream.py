@@ -218,51 +218,37 @@ class _Slot:
 
 
 def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None) -> int:
+    """Moves all of the source; returns the bytes written."""
     if cipher.whole:
         return _pump_whole(source, writer, cipher, progress)
     slot = _Slot(cipher)
-    slot.size = source.fill(slot.data[: cipher.first_piece])
-    consumed = written = 0
-    full = cipher.first_piece
-    if slot.size == full and (copy := _copy_of(source, writer, cipher)):
-        full = cipher.piece
-        try:
-            consumed, written = _run_copy(copy, slot, source, writer, cipher, progress)
-        except BaseException:
-            slot.wipe()
-            raise
-    if slot.size == full:
-        return _Pipeline(source, writer, cipher, progress, consumed, written).run(slot)
-    # A short file: the threads would cost more than they save.
+    in_ring = False
     try:
+        consumed = written = 0
+        full = cipher.first_piece
+        slot.size = source.fill(slot.data[:full])
+        if slot.size == full and (copy := _copy_of(source, writer, cipher)):
+            written = cipher.process(slot.data[:full], slot.out, final=False)
+            write_whole(writer, slot.out[:written])
+            copy.run(lambda done: progress and progress(cipher.first_piece + done))
+            consumed, written = full + copy.consumed, written + copy.written
+            full = cipher.piece
+            slot.size = source.fill(slot.data[:full])
+            if not slot.size and isinstance(cipher, Encryptor) and not cipher.layout.final_short:
+                # The final chunk is gone, and may be empty in no other format.
+                raise OSError("the input became shorter while it was read")
+        if slot.size == full:
+            in_ring = True
+            return _Pipeline(source, writer, cipher, progress, consumed, written).run(slot)
+        # A short file: the threads would cost more than they save.
         count = cipher.process(slot.data[: slot.size], slot.out, final=True)
         write_whole(writer, slot.out[:count])
         if progress is not None:
             progress(consumed + slot.size)
         return written + count
     finally:
-        slot.wipe()
-
-
-def _run_copy(
-    copy: Copy,
-    slot: _Slot,
-    source: _Source,
-    writer: Writer,
-    cipher: PieceCipher,
-    progress: Progress | None,
-) -> tuple[int, int]:
-    """The first piece, which is in the slot, and what can be copied; then the slot has the next.
-    Returns the bytes consumed and written."""
-    first = slot.size
-    count = cipher.process(slot.data[:first], slot.out, final=False)
-    write_whole(writer, slot.out[:count])
-    copy.run(lambda consumed: progress and progress(first + consumed))
-    slot.size = source.fill(slot.data[: cipher.piece])
-    if not slot.size and isinstance(cipher, Encryptor) and not cipher.layout.final_short:
-        # The final chunk is gone, and may be empty in no other format.
-        raise OSError("the input became shorter while it was read")
-    return first + copy.consumed, count + copy.written
+        if not in_ring:
+            slot.wipe()
 
 
 def _copy_of(source: _Source, writer: Writer, cipher: PieceCipher) -> Copy | None:

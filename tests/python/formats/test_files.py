@@ -4,14 +4,19 @@ loop, and no text that was not read."""
 
 from __future__ import annotations
 
+import errno
 import io
+import itertools
+import os
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from format_cases import paint
-from warpcipher import formats
-from warpcipher.formats import layout, whole
+from warpcipher import InvalidTag, formats
+from warpcipher.formats import layout, stream, whole
 
 KEY = bytes(16)
 
@@ -145,3 +150,121 @@ def test_numbers_of_other_types() -> None:
 
     whole.write_whole(Writer(), memoryview(b"abcdefg"))
     assert taken == b"abcdefg"
+
+
+class Steps(io.RawIOBase):
+    """A file of bytes that moves up to 30,000 at a time, and at call number `at` does something
+    else first. moved: bytes of all calls."""
+
+    def __init__(self, data: bytes, at: int, mishap: Callable[[Steps], int]) -> None:
+        super().__init__()
+        self.inner = io.BytesIO(data)
+        self.left, self.mishap, self.moved = at, mishap, 0
+
+    def most(self) -> int:
+        self.left -= 1
+        most = self.mishap(self) if self.left == -1 else 30_000
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return most
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self.inner.readinto(buffer[: self.most()])
+        self.moved += count
+        return count
+
+    def write(self, data: Any, /) -> int:
+        count = self.inner.write(data[: self.most()])
+        self.moved += count
+        return count
+
+
+def fails(file: Steps) -> int:
+    raise OSError(errno.EIO, "on purpose")
+
+
+def is_closed(file: Steps) -> int:
+    file.close()
+    return 1
+
+
+def is_short(file: Steps) -> int:
+    return 1
+
+
+def blocks(file: Steps) -> int:
+    time.sleep(0.02)
+    return 30_000
+
+
+def threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name.startswith("warpcipher-")]
+
+
+@pytest.mark.parametrize("side", ["reader", "writer"])
+@pytest.mark.parametrize("crypt", ["encrypt", "decrypt"])
+@pytest.mark.parametrize("mishap", [fails, is_closed, is_short, blocks])
+def test_a_mishap_at_each_step(
+    crypt: str, side: str, mishap: Callable[[Steps], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "urandom", bytes)  # so that one encryption is as another
+    plain, sealed = paint(400_000), io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(plain), sealed, KEY)
+    given, wanted = plain, sealed.getvalue()
+    run = formats.encrypt_stream
+    if crypt == "decrypt":
+        given, wanted, run = wanted, given, formats.decrypt_stream
+    for at in itertools.count():
+        reader = Steps(given, at if side == "reader" else -1, mishap)
+        writer = Steps(b"", at if side == "writer" else -1, mishap)
+        error = ""
+        try:
+            count = run(reader, writer, KEY)
+        except (OSError, ValueError) as raised:
+            error = str(raised)
+        found = writer.inner.getvalue()
+        assert len(found) == writer.moved
+        assert not threads()
+        if not error:
+            assert (count, found) == (len(wanted), wanted)
+            if mishap in (fails, is_closed) or at > 20:
+                break
+            continue
+        assert mishap in (fails, is_closed)
+        assert ("on purpose" if mishap is fails else "closed file") in error
+        assert wanted.startswith(found)
+        assert found != wanted
+        # Nothing stands for what was not read: a chunk is all there, or not at all.
+        assert len(found) <= 56 + reader.moved // 16384 * 16400
+    assert at > 10
+
+
+def test_a_reader_that_fails_while_a_write_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "JOIN_SECONDS", 0.1)
+    is_stuck, goes_on = threading.Event(), threading.Event()
+
+    def sticks(file: Steps) -> int:
+        is_stuck.set()
+        goes_on.wait(60)
+        return 30_000
+
+    def fails_then(file: Steps) -> int:
+        is_stuck.wait(60)
+        return fails(file)
+
+    plain = paint(400_000)
+    writer = Steps(b"", 1, sticks)
+    with pytest.raises(OSError, match="on purpose"):
+        formats.encrypt_stream(Steps(plain, 7, fails_then), writer, KEY)
+    assert threads(), "they are daemons, and wait for the write"
+    goes_on.set()
+    for _ in range(500):
+        if not threads():
+            break
+        time.sleep(0.01)
+    assert not threads()
+    sealed = writer.inner.getvalue()
+    out = io.BytesIO()
+    with pytest.raises((formats.FormatError, InvalidTag)):
+        formats.decrypt_stream(io.BytesIO(sealed), out, KEY)
+    assert plain.startswith(out.getvalue())
