@@ -1,64 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of encrypted files, and bytes of plain ones, read into memory of the host or of a GPU.
+// Chunks of files given as columns, and files that are not encrypted: read into memory of the host or of a GPU, and
+// written from a GPU.
 #include <climits>
-#include <optional>
-#include <string>
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
 #include "device.hpp"
+#include "dispatch/select.hpp"
+#include "engine/device_engine.hpp"
 #include "file_call.hpp"
-#include "flow/file/read_chunks.hpp"
 #include "flow/file/read_plain.hpp"
+#include "flow/file/write_plain.hpp"
 #include "gil.hpp"
+#include "integers.hpp"
 #include "keys.hpp"
 #include "mode/algorithm.hpp"
-#include "operand.hpp"
 
 namespace nb = nanobind;
 
 namespace warpcipher::python {
 namespace {
-
-// The columns of a FileChunksCall (python/warpcipher/formats/file_chunks.py).
-struct ColumnsToRead : ChunkColumns {
-  explicit ColumnsToRead(nb::handle call)
-      : ChunkColumns(call),
-        out_offsets(call.attr("out_offsets"), "out_offsets"),
-        skips(call.attr("skips"), "skips"),
-        takes(call.attr("takes"), "takes"),
-        aad_offsets(call.attr("aad_offsets"), "aad_offsets"),
-        aad_lengths(call.attr("aad_lengths"), "aad_lengths"),
-        aad(call.attr("aad"), "aad", Operand::Use::read_or_none),
-        tags(call.attr("tags"), "tags", Operand::Use::read_or_none) {
-    for (Integers* const column : {&out_offsets, &skips, &takes, &aad_offsets, &aad_lengths}) column->own();
-    const std::size_t count = lengths.values().size();
-    const auto check = [&](const char* name, const Integers& column) {
-      check_given(call.attr(name), column, name, count, "chunks");
-    };
-    check("offsets", offsets);
-    check("key_index", key_index);
-    check("out_offsets", out_offsets);
-    check("skips", skips);
-    check("takes", takes);
-    check("aad_offsets", aad_offsets);
-    check("aad_lengths", aad_lengths);
-  }
-
-  void fill(FileChunks& chunks) const {
-    ChunkColumns::fill(chunks);
-    chunks.aad = aad.bytes();
-    chunks.aad_offsets = aad_offsets.values();
-    chunks.aad_lengths = aad_lengths.values();
-    chunks.tags = tags.bytes();
-    chunks.out_offsets = out_offsets.values();
-    chunks.skips = skips.values();
-    chunks.takes = takes.values();
-  }
-
-  Integers out_offsets, skips, takes, aad_offsets, aad_lengths;
-  Operand aad, tags;
-};
 
 const char* name_of(ReadFailure::Kind kind) {
   switch (kind) {
@@ -72,66 +33,107 @@ const char* name_of(ReadFailure::Kind kind) {
   return "";
 }
 
-nb::object object_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number) {
-  if (!failure) return nb::none();
-  return nb::make_tuple(name_of(failure->kind), first_number + failure->chunk, failure->position, failure->error);
-}
+// An argument that may be left out, of `count` entries. The call has a copy: another thread may change the caller's
+// meanwhile, and an output may be the same memory.
+struct Column : Integers {
+  Column(nb::handle given, const char* name, std::size_t count) : Integers(given, name) {
+    own();
+    check_given(given, *this, name, count, "chunks");
+  }
+};
 
-nb::object read(nb::handle call) {
-  const Algorithm& algorithm = find_algorithm(text_of(call.attr("algorithm"), "algorithm"));
-  const Keys keys(algorithm, call.attr("keys"));
+// The arguments of both directions, as Chunks.
+struct ChunkColumns {
+  ChunkColumns(nb::handle algorithm, nb::handle keys, nb::handle offsets, nb::handle lengths, nb::handle key_index,
+               nb::handle ivs, nb::handle iv_length, nb::handle tag_length)
+      : keys_(find_algorithm(text_of(algorithm, "algorithm")), keys),
+        lengths_(lengths, "lengths"),
+        count(lengths_.values().size()),
+        offsets_(offsets, "offsets", count),
+        key_numbers_(narrow(Column(key_index, "key_index", count).values())),
+        ivs_(ivs, "ivs", Operand::Use::read_or_none) {
+    lengths_.own();
+    chunks.keys = keys_.pointers();
+    chunks.count = count;
+    chunks.file_offsets = offsets_.values();
+    chunks.lengths = lengths_.values();
+    chunks.key_index = key_numbers_;
+    chunks.ivs = ivs_.bytes();
+    chunks.iv_len = number_of(iv_length, "iv_length");
+    chunks.tag_len = number_of(tag_length, "tag_length");
+  }
+
+ private:
+  const Keys keys_;
+  Integers lengths_;
+
+ public:
+  const std::size_t count;
+  Chunks chunks;
+
+ private:
+  const Column offsets_;
+  const std::vector<std::uint32_t> key_numbers_;
+  const Operand ivs_;
+};
+
+nb::object read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::handle out, nb::handle offsets,
+                nb::handle lengths, nb::handle key_index, nb::handle ivs, nb::handle iv_length, nb::handle aad,
+                nb::handle aad_offsets, nb::handle aad_lengths, nb::handle tags, nb::handle tag_length,
+                nb::handle out_offsets, nb::handle skips, nb::handle takes, nb::handle engine, std::uintptr_t stream,
+                nb::handle threads, nb::handle piece_size) {
+  const ChunkColumns given(algorithm, keys, offsets, lengths, key_index, ivs, iv_length, tag_length);
+  const Column outs(out_offsets, "out_offsets", given.count), skipped(skips, "skips", given.count),
+      taken(takes, "takes", given.count), aad_begins(aad_offsets, "aad_offsets", given.count),
+      aad_lens(aad_lengths, "aad_lengths", given.count);
+  const Operand aad_bytes(aad, "aad", Operand::Use::read_or_none), tag_bytes(tags, "tags", Operand::Use::read_or_none);
+  const Source from(source, 0);
+  const Operand to(out, "out", Operand::Use::write);
   FileChunks chunks;
-  chunks.keys = keys.pointers();
-  std::optional<Regular> regular;
-  std::optional<ColumnsToRead> columns;
-  if (const nb::object of_file = call.attr("regular"); !of_file.is_none()) {
-    regular.emplace(of_file).chunks.fill(chunks);
-  } else {
-    columns.emplace(call).fill(chunks);
-    chunks.iv_len = field_of(call, "iv_length");
-  }
-  chunks.tag_len = field_of(call, "tag_length");
-  const nb::object mac = call.attr("mac_hash");
-  const std::string hash = mac.is_none() ? std::string() : text_of(mac, "mac_hash");
-  const Operand mac_key(call.attr("mac_key"), "mac_key", Operand::Use::read_or_none);
-  const SecretBytes mac_key_bytes(mac_key.bytes());  // another thread may wipe the caller's
-  chunks.mac = {hash, {mac_key_bytes.data(), mac_key_bytes.size()}};
-
-  const nb::object source = call.attr("source");
-  std::optional<Descriptor> descriptor;
-  std::optional<Operand> bytes;
-  if (PyLong_Check(source.ptr())) {
-    chunks.source.descriptor = descriptor.emplace(static_cast<int>(number_of(source, "source", INT_MAX))).number();
-  } else {
-    chunks.source.bytes = bytes.emplace(source, "source", Operand::Use::read).bytes();
-    chunks.source.begin = field_of(call, "begin");
-    if (bytes->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory or a file");
-  }
-
-  const Operand out(call.attr("out"), "out", Operand::Use::write);
-  chunks.out = {out.data(), out.size()};
-  chunks.memory = out.memory();
-  const std::string engine = text_of(call.attr("engine"), "engine");
-  const auto stream = reinterpret_cast<Stream>(field_of(call, "stream"));
-  ReadOptions options;
-  options.threads = field_of(call, "threads");
-  options.piece_len = field_of(call, "piece_size");
-  options.check = Signals();
-
+  static_cast<Chunks&>(chunks) = given.chunks;
+  chunks.source = from.get();
+  chunks.aad = aad_bytes.bytes();
+  chunks.aad_offsets = aad_begins.values();
+  chunks.aad_lengths = aad_lens.values();
+  chunks.tags = tag_bytes.bytes();
+  chunks.out_offsets = outs.values();
+  chunks.skips = skipped.values();
+  chunks.takes = taken.values();
+  chunks.memory = to.memory();
+  chunks.out = {to.data(), to.size()};
+  const std::string engine_name = text_of(engine, "engine");
+  const ReadOptions options{number_of(threads, "threads"), number_of(piece_size, "piece_size"), Signals()};
   std::optional<ReadFailure> failure;
   {
     const GilReleased released;
-    const DeviceScope scope(out.device());
-    failure = read_chunks(engine, chunks, stream, options);
+    const DeviceScope scope(to.device());
+    failure = read_chunks(engine_name, chunks, reinterpret_cast<Stream>(stream), options);
   }
-  return object_of(failure, chunks.first_number);
+  return failure_of(failure, 0);
+}
+
+nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle texts, nb::handle streams,
+                 nb::handle device, nb::handle offsets, nb::handle lengths, nb::handle key_index, nb::handle ivs,
+                 nb::handle iv_length, nb::handle tags, nb::handle tag_length, nb::handle engine) {
+  const ChunkColumns given(algorithm, keys, offsets, lengths, key_index, ivs, iv_length, tag_length);
+  const Operand tag_bytes(tags, "tags", Operand::Use::write);
+  if (tag_bytes.device() != host_device) throw nb::value_error("tags lies on a GPU: expected host memory");
+  const Descriptor descriptor(target);
+  const Texts parts(texts, streams, device);
+  ChunksToWrite chunks;
+  static_cast<Chunks&>(chunks) = given.chunks;
+  chunks.tags = {tag_bytes.data(), tag_bytes.size()};
+  chunks.descriptor = descriptor.number();
+  chunks.parts = parts.parts();
+  const std::string engine_name = text_of(engine, "engine");
+  const WriteOptions options{.check = Signals()};
+  return parts.write_by(engine_name, [&] { return write_chunks(engine_name, chunks, options); });
 }
 
 nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std::uintptr_t stream) {
   const Descriptor descriptor(file);
   const Operand memory(out, "out", Operand::Use::write);
-  ReadOptions options;
-  options.check = Signals();
+  const ReadOptions options{.check = Signals()};
   std::optional<ReadFailure> failure;
   {
     const GilReleased released;
@@ -139,21 +141,95 @@ nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std
     failure = read_plain("auto", {descriptor.number(), begin, memory.memory(), {memory.data(), memory.size()}},
                          reinterpret_cast<Stream>(stream), options);
   }
-  return object_of(failure, 0);
+  return failure_of(failure, 0);
+}
+
+nb::object write_not_encrypted(int target, nb::handle texts, nb::handle streams, nb::handle device) {
+  const Descriptor descriptor(target);
+  const Texts parts(texts, streams, device);
+  const WriteOptions options{.check = Signals()};
+  return parts.write_by("auto", [&] { return write_plain("auto", descriptor.number(), parts.parts(), options); });
 }
 
 }  // namespace
 
+nb::object failure_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number) {
+  if (!failure) return nb::none();
+  return nb::make_tuple(name_of(failure->kind), first_number + failure->chunk, failure->position, failure->error);
+}
+
+Source::Source(nb::handle given, std::uint64_t begin) {
+  if (PyLong_Check(given.ptr())) {
+    source_.descriptor = descriptor_.emplace(static_cast<int>(number_of(given, "source", INT_MAX))).number();
+    return;
+  }
+  source_.bytes = bytes_.emplace(given, "source", Operand::Use::read).bytes();
+  source_.begin = begin;
+  if (bytes_->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory or a file");
+}
+
+Texts::Texts(nb::handle texts, nb::handle streams, nb::handle device)
+    : device_(device.is_none() ? host_device : static_cast<int>(number_of(device, "device", INT_MAX))) {
+  for (const nb::handle text : texts) {
+    const Operand& taken = *operands_.emplace_back(std::make_unique<Operand>(text, "a text", Operand::Use::read));
+    parts_.push_back({taken.data(), taken.size(), taken.memory()});
+  }
+  for (const nb::handle pair : streams) {
+    streams_.emplace_back(static_cast<int>(number_of(pair[0], "a device", INT_MAX)),
+                          reinterpret_cast<Stream>(number_of(pair[1], "a stream")));
+  }
+}
+
+nb::object Texts::write_by(const std::string& engine, const std::function<std::optional<WriteFailure>()>& write) const {
+  std::optional<WriteFailure> failure;
+  {
+    const GilReleased released;
+    for (const auto& [place, stream] : streams_) {
+      const DeviceScope scope(place);
+      select_device_engine(engine).wait(stream);
+    }
+    const DeviceScope scope(device_);
+    failure = write();
+  }
+  if (!failure) return nb::none();
+  return nb::make_tuple(failure->position, failure->error);
+}
+
 void bind_file(nb::module_& m) {
+  // Whatever it is: a wrong one is refused by its name.
+  const auto any = [](const char* name) { return nb::arg(name).none(); };
+  const auto none = [](const char* name) { return nb::arg(name).none() = nb::none(); };
   m.def(
-      "read_chunks", &read, nb::arg("call"),
-      nb::sig("def read_chunks(call: object) -> tuple[str, int, int, int] | None"),
-      "Fills `out` from the chunks of a FileChunksCall. None, or why not: \"tag\", \"ended\" or \"error\", the chunk, "
-      "the place in the file and the errno; `out` is then zeros wherever the chunks go.");
-  m.def("read_plain", &read_not_encrypted, nb::arg("file"), nb::arg("begin"), nb::arg("out"), nb::arg("stream"),
+      "read_chunks", &read, any("source"), any("algorithm"), any("keys"), any("out"), nb::kw_only(), any("offsets"),
+      any("lengths"), none("key_index"), none("ivs"), any("iv_length") = 12, none("aad"), none("aad_offsets"),
+      none("aad_lengths"), none("tags"), any("tag_length") = 16, none("out_offsets"), none("skips"), none("takes"),
+      any("engine") = "auto", nb::arg("stream") = 0, any("threads") = 0, any("piece_size") = 0,
+      nb::sig("def read_chunks(source: typing.Any, algorithm: str, keys: typing.Any, out: typing.Any, *, offsets: "
+              "typing.Any, lengths: typing.Any, key_index: typing.Any = None, ivs: typing.Any = None, iv_length: int = "
+              "12, aad: typing.Any = None, aad_offsets: typing.Any = None, aad_lengths: typing.Any = None, tags: "
+              "typing.Any = None, tag_length: int = 16, out_offsets: typing.Any = None, skips: typing.Any = None, "
+              "takes: typing.Any = None, engine: str = 'auto', stream: int = 0, threads: int = 0, piece_size: int = 0) "
+              "-> tuple[str, int, int, int] | None"),
+      "As `warpcipher.formats.read_chunks`. None, or why not: \"tag\", \"ended\" or \"error\", the chunk, the place in "
+      "the file and the errno; `out` is then zeros wherever the chunks go.");
+  m.def(
+      "write_chunks", &write, nb::arg("target"), any("algorithm"), any("keys"), any("texts"), any("streams"),
+      any("device"), nb::kw_only(), any("offsets"), any("lengths"), any("key_index"), any("ivs"), any("iv_length") = 12,
+      any("tags"), any("tag_length") = 16, any("engine") = "auto",
+      nb::sig("def write_chunks(target: int, algorithm: str, keys: typing.Any, texts: typing.Any, streams: typing.Any, "
+              "device: int | None, *, offsets: typing.Any, lengths: typing.Any, key_index: typing.Any, ivs: "
+              "typing.Any, iv_length: int = 12, tags: typing.Any, tag_length: int = 16, engine: str = 'auto') -> "
+              "tuple[int, int] | None"),
+      "Encrypts texts on a GPU, writes the ciphertexts at their offsets, and fills `tags`. None, or why not: the place "
+      "in the file and the errno.");
+  m.def("read_plain", &read_not_encrypted, nb::arg("file"), nb::arg("begin"), any("out"), nb::arg("stream"),
         nb::sig(
             "def read_plain(file: int, begin: int, out: typing.Any, stream: int) -> tuple[str, int, int, int] | None"),
         "Fills `out` with the bytes of a file from `begin` on. None, or why not, as of `read_chunks`.");
+  m.def("write_plain", &write_not_encrypted, nb::arg("target"), any("texts"), any("streams"), any("device"),
+        nb::sig("def write_plain(target: int, texts: typing.Any, streams: typing.Any, device: int | None) -> "
+                "tuple[int, int] | None"),
+        "Writes texts to a file from its beginning on. None, or why not, as of `write_chunks`.");
 }
 
 }  // namespace warpcipher::python

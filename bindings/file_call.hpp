@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that read and write chunks of files have in common: their named tuples, the file, and signals meanwhile.
+// What calls that read and write files have in common: the file, the texts, and signals meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -8,13 +8,18 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bind.hpp"
-#include "flow/file/regular_chunks.hpp"
+#include "flow/file/read_chunks.hpp"
+#include "flow/file/write_chunks.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "operand.hpp"
 
 namespace warpcipher::python {
@@ -24,7 +29,7 @@ namespace nb = nanobind;
 // The GIL is asked for no more often: another thread may take milliseconds to give it.
 inline constexpr std::chrono::milliseconds time_between_signals{100};
 
-// A descriptor of the call's own: another thread may close the file meanwhile, and its number be given anew.
+// A descriptor of the call's own: another thread may close the file meanwhile, and its number be given again.
 class Descriptor {
  public:
   explicit Descriptor(int given) : number_(fcntl(given, F_DUPFD_CLOEXEC, 0)) {
@@ -58,48 +63,40 @@ class Signals {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Of a named tuple's field.
-inline std::uint64_t field_of(nb::handle call, const char* name) { return number_of(call.attr(name), name); }
+// Where a read ended that did not go well: None, or "tag", "ended" or "error", the chunk, the place in the file and the
+// errno.
+nb::object failure_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number);
 
-// A RegularChunksCall of python/warpcipher/formats/file_chunks.py.
-struct Regular {
-  explicit Regular(nb::handle call)
-      : base(call.attr("base"), "base", Operand::Use::read),
-        chunks(RegularLayout{field_of(call, "header"), field_of(call, "chunk"), field_of(call, "overhead"),
-                             field_of(call, "first_lacks"), field_of(call, "size"), field_of(call, "chunks")},
-               RegularNonces{base.bytes(), nb::cast<unsigned>(call.attr("counter_shift")),
-                             nb::cast<int>(call.attr("final_shift"))},
-               field_of(call, "position"), field_of(call, "length")) {}
+// What is read from: a descriptor, or the bytes of a file that begin with byte `begin` of it.
+class Source {
+ public:
+  Source(nb::handle given, std::uint64_t begin);
 
-  Operand base;
-  RegularChunks chunks;
+  const ChunkSource& get() const { return source_; }
+
+ private:
+  std::optional<Descriptor> descriptor_;
+  std::optional<Operand> bytes_;
+  ChunkSource source_;
 };
 
-// The columns that calls to read and to write chunks share.
-struct ChunkColumns {
-  explicit ChunkColumns(nb::handle call)
-      : offsets(call.attr("offsets"), "offsets"),
-        lengths(call.attr("lengths"), "lengths"),
-        key_index(call.attr("key_index"), "key_index"),
-        ivs(call.attr("ivs"), "ivs", Operand::Use::read_or_none),
-        key_numbers(narrow(key_index.values())) {
-    offsets.own();  // another thread may change them, and an output may be the same memory
-    lengths.own();
-  }
+// What is written: buffers and Spans, one after another. streams: pairs of a device and a stream of it, on which they
+// are made. device: that encrypts; None: no text is on a GPU.
+class Texts {
+ public:
+  Texts(nb::handle texts, nb::handle streams, nb::handle device);
 
-  // Into a FileChunks or ChunksToWrite.
-  template <class Chunks>
-  void fill(Chunks& chunks) const {
-    chunks.count = lengths.values().size();
-    chunks.file_offsets = offsets.values();
-    chunks.lengths = lengths.values();
-    chunks.key_index = key_numbers;
-    chunks.ivs = ivs.bytes();
-  }
+  std::span<const TextPart> parts() const { return parts_; }
 
-  Integers offsets, lengths, key_index;
-  Operand ivs;
-  std::vector<std::uint32_t> key_numbers;
+  // Calls write() without the interpreter's lock and on the device, when what makes the texts is done. None, or why it
+  // failed: the place in the file and the errno.
+  nb::object write_by(const std::string& engine, const std::function<std::optional<WriteFailure>()>& write) const;
+
+ private:
+  const int device_;
+  std::vector<std::unique_ptr<Operand>> operands_;
+  std::vector<TextPart> parts_;
+  std::vector<std::pair<int, Stream>> streams_;
 };
 
 }  // namespace warpcipher::python

@@ -43,8 +43,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_messages(m);
   bind_columns(m);
   bind_file(m);
-  bind_file_write(m);
-  bind_file_copy(m);
+  bind_sealing(m);
   bind_parquet(m);
   bind_parquet_open(m);
   bind_pinned(m);

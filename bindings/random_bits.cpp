@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream as NumPy's random module reads it: word by word, through function pointers that it calls without the
 // interpreter lock (numpy/random/bitgen.h, whose layout NumPy keeps).
-#include <sys/random.h>
 
 #include <cstring>
 #include <string>
@@ -10,6 +9,7 @@
 #include "bind.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "core/system_random.hpp"
 #include "core/wipe.hpp"
 #include "integers.hpp"
 #include "operand.hpp"
@@ -117,9 +117,7 @@ class RandomBits {
   }
 
   void take_new_key() {
-    if (getrandom(key_->key, key_len, 0) != static_cast<ssize_t>(key_len)) {
-      throw Error(Status::engine_failure, "the operating system gives no random bytes");
-    }
+    fill_from_system({key_->key, key_len});
     secure_wipe(buffer_, sizeof buffer_);
     at_ = sizeof buffer_;
     forks_ = fork_count();

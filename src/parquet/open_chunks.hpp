@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "flow/file/file_chunks.hpp"
+#include "flow/file/sealing.hpp"
 #include "message/key.hpp"
 #include "parquet/page_stream.hpp"
 

@@ -16,7 +16,7 @@
 #include <new>
 #include <vector>
 
-#include "flow/file/file_chunks.hpp"
+#include "flow/file/sealing.hpp"
 #include "parquet/page_modules.hpp"
 
 namespace warpcipher::parquet {

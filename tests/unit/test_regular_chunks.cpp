@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of regular files (file/regular_chunks.hpp), as many as several cores make, and the checks of columns
-// (file/file_chunks.hpp), which all cores share too.
-#include "flow/file/regular_chunks.hpp"
+// The columns of regular files (flow/file/sealing.hpp), as many as several cores make, and the checks of columns, which
+// all cores share too.
+#include "flow/file/sealing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,20 +22,31 @@ constexpr std::uint64_t count = 50'000, text_len = count * chunk_len - first_lac
 constexpr std::size_t iv_len = 12;
 
 struct Regular {
-  Regular(std::uint64_t begin, std::uint64_t len)
-      : made({header_len, chunk_len, overhead, first_lacks, text_len, count}, {base, 8, 0}, begin, len), out_len(len) {
+  Regular(std::uint64_t begin, std::uint64_t len) : made(sealing(), text_len, count, begin, len), out_len(len) {
     made.fill(chunks);
-    chunks.keys = keys;
-    chunks.tag_len = overhead;
     chunks.source.descriptor = 0;  // nothing is read
     chunks.out = {reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40), len};
   }
 
+  Sealing sealing() const {
+    Sealing s;
+    s.keys = keys;
+    s.iv_len = iv_len;
+    s.tag_len = overhead;
+    s.header_len = header_len;
+    s.chunk_len = chunk_len;
+    s.first_lacks = first_lacks;
+    s.nonce_base = base;
+    s.counter_shift = 8;
+    s.final_shift = 0;
+    return s;
+  }
+
   std::array<std::uint8_t, iv_len> base{1, 2, 3};
-  RegularChunks made;
-  std::uint64_t out_len;
   Key key{find_algorithm("aes-128-gcm"), test::Bytes(16)};
   std::array<const Key*, 1> keys{&key};
+  RegularChunks made;
+  std::uint64_t out_len;
   FileChunks chunks;
 };
 

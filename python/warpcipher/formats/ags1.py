@@ -14,6 +14,8 @@ block passes for a shorter one, unless its length is known from elsewhere, as fr
 
 from __future__ import annotations
 
+import warpcipher as wc
+
 from .base import (
     Buffer,
     Candidate,
@@ -25,12 +27,12 @@ from .base import (
     key_bytes,
     wipe,
 )
-from .chunks import aes
+from .chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, aes, sealing
 from .layout import FormatError, Layout
-from .nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
 
 MAGIC = b"AGS1"
 HEADER_SIZE = 8
+OVERHEAD = NONCE_SIZE + TAG_SIZE
 BLOCK_SIZE = 1 << 20
 LONGEST_BLOCK = 64 << 20
 """Read; writers use 1 MiB. A header that lies asks for no more memory than this."""
@@ -68,14 +70,7 @@ class Ags1(Format):
     def encryptor(self, key: object, options: Options) -> Encryptor:
         header = MAGIC + BLOCK_SIZE.to_bytes(4, "little")
         secret = self._key(key, options)
-        return NonceChunkEncryptor(
-            layout(BLOCK_SIZE),
-            header,
-            aes("gcm", secret),
-            secret,
-            options,
-            options.context,
-        )
+        return ChunkEncryptor(layout(BLOCK_SIZE), header, _sealing(BLOCK_SIZE, secret, options))
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
@@ -91,13 +86,7 @@ class Ags1(Format):
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         block = _block_size(bytes(prefix[:HEADER_SIZE]))
         secret = self._key(key, options)
-        return NonceChunkDecryptor(
-            layout(block),
-            aes("gcm", secret),
-            secret,
-            options,
-            options.context,
-        )
+        return ChunkDecryptor(layout(block), _sealing(block, secret, options))
 
     def open_checked(self, key: object, read_at: ReadAt, options: Options) -> Decryptor:
         decryptor = self.decryptor(key, read_at(0, HEADER_SIZE), options)
@@ -112,6 +101,11 @@ class Ags1(Format):
         finally:
             wipe(text)
         return decryptor
+
+
+def _sealing(block: int, key: bytearray, options: Options) -> wc._native.Sealing:
+    algorithm = aes("gcm", key)
+    return sealing(layout(block), algorithm, key, options.engine, aad_prefix=options.context)
 
 
 FORMATS = (Ags1(),)

@@ -22,14 +22,13 @@ import warpcipher as wc
 
 from .._not_at_fork import NOT_AT_FORK
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
-from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn, aes
+from .chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, aes, sealing
 from .layout import FormatError, Layout
 
 SALT_SIZE = 24
 COMMITMENT_SIZE = 32
 HEADER_SIZE = SALT_SIZE + COMMITMENT_SIZE
 CHUNK_SIZE = 16 << 10
-NONCE_SIZE = 12
 MAX_CHUNKS = 1 << 38
 HASH = "sha512"
 INFO_PREFIX = b"c2sp.org/chunked-encryption@v1+"
@@ -72,11 +71,8 @@ class _FileKeys:
         self.commitment = bytes(okm[size + NONCE_SIZE :])
         wipe(okm)
 
-    def cipher(self, engine: str) -> AeadChunks:
-        # One more than a piece has: a full final piece is followed by the empty final chunk.
-        capacity = LAYOUT.chunks_per_piece() + 1
-        nonces = NonceColumn(self.base_nonce, capacity, 0, None)
-        return AeadChunks(aes("gcm", self.key), self.key, nonces, engine)
+    def sealing(self, engine: str) -> wc._native.Sealing:
+        return sealing(LAYOUT, aes("gcm", self.key), self.key, engine, nonce=self.base_nonce)
 
 
 class Cobblestone(Format):
@@ -101,7 +97,7 @@ class Cobblestone(Format):
         salt = os.urandom(SALT_SIZE)
         keys = _FileKeys(input_key, salt, options.context)
         wipe(input_key)
-        return ChunkEncryptor(LAYOUT, salt + keys.commitment, keys.cipher(options.engine))
+        return ChunkEncryptor(LAYOUT, salt + keys.commitment, keys.sealing(options.engine))
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
@@ -123,7 +119,7 @@ class Cobblestone(Format):
         if not hmac.compare_digest(keys.commitment, header[SALT_SIZE:]):
             wipe(keys.key)
             raise header_mismatch(self.name)
-        return ChunkDecryptor(LAYOUT, keys.cipher(options.engine))
+        return ChunkDecryptor(LAYOUT, keys.sealing(options.engine))
 
 
 FORMATS = (Cobblestone(128), Cobblestone(256))

@@ -18,13 +18,10 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-from .. import _native
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from .base import PieceCipher
-    from .file_chunks import RegularChunksCall
 
 AT_ONCE = 32 << 20
 """Bytes of the first call: progress is reported after each. Calls get longer while they are short,
@@ -32,24 +29,6 @@ and shorter, down to this, where one was long: a fast disk may become a slow one
 SHORT_CALL = 0.05
 """Seconds."""
 LONG_CALL = 0.5
-
-
-class CopyChunksCall(NamedTuple):
-    """The arguments of one copy: bindings/file_copy.cpp reads them by these names.
-
-    source, target: descriptors; the chunks begin at these offsets and follow each other.
-    """
-
-    source: int
-    source_offset: int
-    target: int
-    target_offset: int
-    encrypts: bool
-    algorithm: str
-    keys: Any
-    regular: RegularChunksCall
-    tag_length: int
-    engine: str
 
 
 class DirectFile(Protocol):
@@ -155,9 +134,3 @@ def _left(source: int, target: int) -> int:
     if os.path.samestat(status, other) or other.st_size != os.lseek(target, 0, os.SEEK_CUR):
         return 0
     return status.st_size - os.lseek(source, 0, os.SEEK_CUR)
-
-
-def copy(call: CopyChunksCall) -> int:
-    """Does the call as far as it goes; returns how many chunks are done. Raises EngineError,
-    MemoryError and what a signal's handler does."""
-    return _native.copy_chunks(call)

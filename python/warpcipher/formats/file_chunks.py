@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import warpcipher as wc
 
@@ -16,67 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._types import Buffer, Data, StreamLike
-
-
-class RegularChunksCall(NamedTuple):
-    """A range of plaintext in a file whose chunks all have one length: bindings/file.cpp reads it
-    by these names. All sizes in bytes.
-
-    header:        of the file.
-    chunk:         plaintext of a full chunk.
-    overhead:      what a chunk has more in the file.
-    first_lacks:   what the first chunk lacks to be a full one.
-    size:          plaintext of the file.
-    chunks:        of the file: how many.
-    base:          nonce(i) = base XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0).
-    counter_shift: a multiple of 8.
-    final_shift:   -1: the final chunk is not marked.
-    position:      where the range begins.
-    length:        of the range.
-    """
-
-    header: int
-    chunk: int
-    overhead: int
-    first_lacks: int
-    size: int
-    chunks: int
-    base: bytes
-    counter_shift: int
-    final_shift: int
-    position: int
-    length: int
-
-
-class FileChunksCall(NamedTuple):
-    """The arguments of one read, as `read_chunks` has them: bindings/file.cpp reads them by these
-    names. Columns are absent where `regular` is given."""
-
-    source: Any
-    algorithm: str
-    keys: Any
-    out: Any
-    tag_length: int
-    regular: RegularChunksCall | None = None
-    begin: int = 0
-    offsets: Any = None
-    lengths: Any = None
-    key_index: Any = None
-    ivs: Any = None
-    iv_length: int = 12
-    aad: Any = None
-    aad_offsets: Any = None
-    aad_lengths: Any = None
-    tags: Any = None
-    mac_hash: str | None = None
-    mac_key: Any = None
-    out_offsets: Any = None
-    skips: Any = None
-    takes: Any = None
-    engine: str = "auto"
-    stream: int = 0
-    threads: int = 0
-    piece_size: int = 0
 
 
 def read_chunks(
@@ -146,12 +85,12 @@ def read_chunks(
     >>> out
     bytearray(b'one chunk')
     """
-    call = FileChunksCall(
-        source=source,
-        algorithm=algorithm,
-        keys=keys,
-        out=out,
-        tag_length=tag_length,
+    failure = failure_of(
+        source,
+        algorithm,
+        keys,
+        out,
+        stream,
         offsets=offsets,
         lengths=lengths,
         key_index=key_index,
@@ -161,6 +100,7 @@ def read_chunks(
         aad_offsets=aad_offsets,
         aad_lengths=aad_lengths,
         tags=tags,
+        tag_length=tag_length,
         out_offsets=out_offsets,
         skips=skips,
         takes=takes,
@@ -168,21 +108,17 @@ def read_chunks(
         threads=threads,
         piece_size=piece_size,
     )
-    run(call, stream)
-
-
-def run(call: FileChunksCall, stream: StreamLike = None) -> None:
-    """Reads what the call says. Raises as `read_chunks`."""
-    failure = failure_of(call, stream)
     if failure is not None:
         raise_failure(*failure)
 
 
-def failure_of(call: FileChunksCall, stream: StreamLike = None) -> tuple[str, int, int, int] | None:
-    """Reads what the call says. Returns what `raise_failure` takes, for callers that can say more
-    of a chunk than its number; None: all was read. Raises what else `read_chunks` raises."""
-    out, pointer = viewed(call.out, stream)
-    return _native.read_chunks(call._replace(out=out, stream=pointer))
+def failure_of(
+    source: int | Buffer, algorithm: str, keys: Any, out: Data, stream: StreamLike, **more: Any
+) -> tuple[str, int, int, int] | None:
+    """`read_chunks`, for callers that can say more of a chunk than its number: returns what
+    `raise_failure` takes; None: all was read."""
+    view, pointer = viewed(out, stream)
+    return _native.read_chunks(source, algorithm, keys, view, stream=pointer, **more)
 
 
 def viewed(out: Data, stream: StreamLike) -> tuple[Any, int]:

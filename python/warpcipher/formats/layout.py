@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from dataclasses import dataclass
 
 PIECE_SIZE = min(max(os.cpu_count() or 1, 2), 8) << 19
@@ -30,7 +29,7 @@ class Layout:
 
     header_size: of the header.
     chunk:       plaintext of a full chunk.
-    overhead:    of a chunk's tag.
+    overhead:    what a chunk has more in the file: its tag, and its nonce where that is there.
     first_chunk: plaintext of the first chunk, which the header may shorten.
     final_short: the final chunk is always shorter than `chunk` and may be empty (C2SP). Otherwise
                  it may be full, and it is empty only where the plaintext is (Tink, age, raw).
@@ -46,30 +45,29 @@ class Layout:
     max_chunks: int
     has_empty: bool = True
 
-    def lengths(self, size: int, first: int, final: bool, *, sealed: bool) -> array[int]:
-        """The lengths of the chunks in a piece of `size` bytes that begins with chunk number
-        `first`.
+    def count_in(self, size: int, first: int, final: bool, *, sealed: bool) -> int:
+        """The chunks in a piece of `size` bytes that begins with chunk number `first`. All are full
+        but the last of the final piece.
 
         sealed: the piece is ciphertext. Raises FormatError where no chunking fits: truncated.
         """
         gain = self.overhead if sealed else 0
         full = self.chunk + gain
         head = (self.first_chunk if first == 0 else self.chunk) + gain
-        whole, rest = divmod(size - head, full) if size >= head else (-1, size)
-        whole += 1
-        lengths = array("Q", [head] + [full] * (whole - 1) if whole else [])
+        count, rest = divmod(size - head, full) if size >= head else (-1, size)
+        count += 1
         if not final:
-            if rest or not whole:
+            if rest or not count:
                 raise ValueError(
                     f"a piece of {size} bytes, not the final one, is not made of whole chunks"
                 )
-        elif rest or self.final_short or not (whole or self._may_end_at(first)):
+        elif rest or self.final_short or not (count or self._may_end_at(first)):
             if sealed:
-                self._check_final(first + whole, rest)
-            lengths.append(rest)
-        if first + len(lengths) > self.max_chunks:
+                self._check_final(first + count, rest)
+            count += 1
+        if first + count > self.max_chunks:
             raise self._too_long()
-        return lengths
+        return count
 
     def _may_end_at(self, index: int) -> bool:
         """Whether a file without chunk number `index` can be whole."""

@@ -22,15 +22,7 @@ import os
 import warpcipher as wc
 
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, wipe
-from .chunks import (
-    AeadChunks,
-    ChunkCipher,
-    ChunkDecryptor,
-    ChunkEncryptor,
-    NonceColumn,
-    aes,
-)
-from .ctr_hmac import CtrHmacChunks
+from .chunks import ChunkDecryptor, ChunkEncryptor, aes, sealing
 from .layout import FormatError, Layout
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
 
@@ -51,8 +43,8 @@ def layout(key: StreamingKey) -> Layout:
     )
 
 
-def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
-    """The cipher of the segments of the file that has this header."""
+def _sealing(key: StreamingKey, header: bytes, options: Options) -> wc._native.Sealing:
+    """How the segments of the file that has this header are sealed."""
     salt = header[1 : 1 + key.derived_key_size]
     prefix = header[1 + key.derived_key_size :]
     mac_size = 0 if key.mac_hash is None else MAC_KEY_SIZE
@@ -63,14 +55,29 @@ def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
     )
     aes_key, mac_key = derived[: key.derived_key_size], derived[key.derived_key_size :]
     wipe(derived)
-    capacity = layout(key).chunks_per_piece()
     if key.mac_hash is None:
         # number || final flag are the last 5 of 12 bytes.
-        nonces = NonceColumn(prefix + bytes(5), capacity, 8, 0)
-        return AeadChunks(aes("gcm", aes_key), aes_key, nonces, options.engine)
+        return sealing(
+            layout(key),
+            aes("gcm", aes_key),
+            aes_key,
+            options.engine,
+            nonce=prefix + bytes(5),
+            counter_shift=8,
+            final_shift=0,
+        )
     # number || final flag || 4 zero bytes are the last 9 of 16 bytes.
-    nonces = NonceColumn(prefix + bytes(9), capacity, 40, 32)
-    return CtrHmacChunks(aes_key, mac_key, key.mac_hash, key.tag_size, nonces, options.engine)
+    return sealing(
+        layout(key),
+        aes("ctr", aes_key),
+        aes_key,
+        options.engine,
+        nonce=prefix + bytes(9),
+        counter_shift=40,
+        final_shift=32,
+        mac_hash=key.mac_hash,
+        mac_key=mac_key,
+    )
 
 
 def as_keyset(key: object) -> Keyset:
@@ -115,7 +122,7 @@ class Tink(Format):
         header = bytes([primary.header_size]) + os.urandom(
             primary.derived_key_size + NONCE_PREFIX_SIZE
         )
-        return ChunkEncryptor(layout(primary), header, _cipher(primary, header, options))
+        return ChunkEncryptor(layout(primary), header, _sealing(primary, header, options))
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         first = prefix[:1]
@@ -139,10 +146,9 @@ class Tink(Format):
         view = memoryview(prefix)
         for one in keys:
             if view[0] == one.header_size and len(view) >= one.header_size + one.tag_size:
-                cipher = _cipher(one, bytes(view[: one.header_size]), options)
-                if _opens_first_segment(one, cipher, view):
-                    return ChunkDecryptor(layout(one), cipher)
-                cipher.close()
+                how = _sealing(one, bytes(view[: one.header_size]), options)
+                if _opens_first_segment(one, how, view):
+                    return ChunkDecryptor(layout(one), how)
         raise wc.InvalidTag(
             f"no enabled key of the keyset ({len(keys)} tried) opens the first segment: wrong "
             "keyset or associated data, header or first segment damaged or cut, or not a Tink file"
@@ -152,16 +158,13 @@ class Tink(Format):
 FORMATS = (Tink(),)
 
 
-def _opens_first_segment(key: StreamingKey, cipher: ChunkCipher, view: memoryview) -> bool:
+def _opens_first_segment(key: StreamingKey, how: wc._native.Sealing, view: memoryview) -> bool:
     """Whether the key opens segment 0, which is the final one where nothing follows it."""
     segment = view[key.header_size : key.segment_size]
     final = len(view) <= key.segment_size
-    scratch = bytearray(len(segment))
+    scratch = bytearray(len(segment) - key.tag_size)
     try:
-        lengths = layout(key).lengths(len(segment), 0, final, sealed=True)
-        cipher.open(0, lengths, segment, memoryview(scratch), final)
-    except wc.InvalidTag:
-        return False
+        layout(key).count_in(len(segment), 0, final, sealed=True)
+        return how.open(0, 1, final, segment, scratch) is None
     finally:
         wipe(scratch)
-    return True

@@ -9,43 +9,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _later, _native
-from .file_chunks import RegularChunksCall
-
-
-class WriteChunksCall(NamedTuple):
-    """The arguments of one write: bindings/file_write.cpp reads them by these names.
-
-    target:     the descriptor of a file.
-    texts:      Spans and buffers: the plaintext, one after another. streams: pairs of a device and
-                a stream of it, on which texts are made. device: that encrypts; None: no text is on
-                a GPU.
-    regular:    the chunks, or columns of them.
-    tags:       a buffer of tag_length bytes for each chunk; None: after each ciphertext.
-    """
-
-    target: int
-    algorithm: str
-    keys: Any
-    texts: Sequence[Any]
-    streams: Sequence[tuple[int, int]]
-    device: int | None
-    tag_length: int
-    regular: RegularChunksCall | None = None
-    offsets: Any = None
-    lengths: Any = None
-    key_index: Any = None
-    ivs: Any = None
-    iv_length: int = 12
-    tags: Any = None
-    engine: str = "auto"
-    threads: int = 0
-    piece_size: int = 0
 
 
 class Texts(NamedTuple):
-    """What a writer needs to know of its texts: bindings/file_write.cpp reads it by these names.
+    """Texts to write, one after another.
 
-    texts, streams, device: as of `WriteChunksCall`. size: bytes of all texts.
+    texts:   Spans and buffers.
+    streams: pairs of a device and a stream of it, on which they are made.
+    device:  that encrypts; None: no text is on a GPU.
+    size:    bytes of all texts.
     """
 
     texts: list[Any]
@@ -75,9 +47,11 @@ def texts_of(parts: Sequence[Any]) -> Texts:
     return Texts(spans, list(streams), device, size)
 
 
-def write(call: WriteChunksCall) -> None:
-    """Encrypts and writes. Raises ValueError, EngineError, MemoryError, OSError."""
-    _raise(_native.write_chunks(call), "the encrypted file")
+def write(target: int, algorithm: str, keys: Any, texts: Texts, **columns: Any) -> None:
+    """Encrypts texts on their GPU and writes them as chunks: see `_native.write_chunks`. Raises
+    ValueError, EngineError, MemoryError, OSError."""
+    failure = _native.write_chunks(target, algorithm, keys, *texts[:3], **columns)
+    raise_failure(failure, "the encrypted file")
 
 
 def write_plain(target: int, texts: Texts) -> None:
@@ -86,10 +60,11 @@ def write_plain(target: int, texts: Texts) -> None:
 
     target: a descriptor that can be written at any place. Raises EngineError, MemoryError, OSError.
     """
-    _raise(_native.write_plain(target, texts), "the file")
+    raise_failure(_native.write_plain(target, *texts[:3]), "the file")
 
 
-def _raise(failure: tuple[int, int] | None, file: str) -> None:
+def raise_failure(failure: tuple[int, int] | None, file: str) -> None:
+    """Raises OSError for what a write of `_native` returned, unless that is None."""
     if failure is not None:
         position, error = failure
         raise OSError(error, f"{os.strerror(error)}: at byte {position} of {file}")

@@ -24,7 +24,7 @@ import warpcipher as wc
 from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
-from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
+from ..formats.file_chunks import failure_of, raise_failure
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -253,13 +253,16 @@ class _Group:
             raise not_authentic(self._place(bad)) from None
 
     def read(self, algorithm: str, engine: str, descriptor: int, out: Any) -> None:
+        if not self._modules:
+            return
         many = len(self._keys) > 1
-        call = FileChunksCall(
-            source=descriptor,
-            algorithm=algorithm,
-            keys=list(self._keys) if many else next(iter(self._keys)),
+        failure = failure_of(
+            descriptor,
+            algorithm,
+            list(self._keys) if many else next(iter(self._keys)),
+            out,
+            None,
             key_index=self._key_index if many else None,
-            out=out,
             out_offsets=self._plain,
             tag_length=TAG,
             # Each with the nonce before it.
@@ -270,7 +273,6 @@ class _Group:
             aad_lengths=self._aad_sizes,
             engine=engine,
         )
-        failure = failure_of(call) if self._modules else None
         if failure is not None and failure[0] == "tag":
             raise not_authentic(self._place(failure[1]))
         if failure is not None:

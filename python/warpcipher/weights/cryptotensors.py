@@ -22,9 +22,9 @@ from .._new_file import replaced
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.chunks import aes
-from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
+from ..formats.file_chunks import failure_of, raise_failure
 from ..formats.whole import write_whole
-from ..formats.write_chunks import WriteChunksCall, texts_of, write
+from ..formats.write_chunks import texts_of, write
 from .cryptotensors_header import (
     CHUNK_SIZE,
     DEFAULT_POLICY,
@@ -134,21 +134,20 @@ class CryptotensorsFile(Uncopied):
         if None in keys:
             raise ValueError("read of a closed file")
         failure = failure_of(
-            FileChunksCall(
-                source=self._image.fileno(),
-                algorithm=self._algorithm,
-                keys=keys,
-                out=out,
-                tag_length=TAG_SIZE,
-                offsets=chunks.offsets,
-                lengths=chunks.lengths,
-                key_index=chunks.key_index,
-                ivs=bytes(chunks.ivs),
-                tags=bytes(chunks.tags),
-                out_offsets=chunks.out_offsets,
-                skips=chunks.skips,
-                takes=chunks.takes,
-            )
+            self._image.fileno(),
+            self._algorithm,
+            keys,
+            out,
+            None,
+            tag_length=TAG_SIZE,
+            offsets=chunks.offsets,
+            lengths=chunks.lengths,
+            key_index=chunks.key_index,
+            ivs=bytes(chunks.ivs),
+            tags=bytes(chunks.tags),
+            out_offsets=chunks.out_offsets,
+            skips=chunks.skips,
+            takes=chunks.takes,
         )
         if failure is not None and failure[0] == "tag":
             chunk = failure[1]
@@ -326,20 +325,16 @@ def _write_from_gpu(
     tags = bytearray(TAG_SIZE * len(lengths))
     texts = texts_of(parts)
     write(
-        WriteChunksCall(
-            target=file.fileno(),
-            algorithm=algorithm,
-            keys=[wc.Key(algorithm, keys[name]) for name in placed],
-            texts=texts.texts,
-            streams=texts.streams,
-            device=texts.device,
-            tag_length=TAG_SIZE,
-            offsets=offsets,
-            lengths=lengths,
-            key_index=numbers,
-            ivs=bytes(ivs),
-            tags=tags,
-        )
+        file.fileno(),
+        algorithm,
+        [wc.Key(algorithm, keys[name]) for name in placed],
+        texts,
+        tag_length=TAG_SIZE,
+        offsets=offsets,
+        lengths=lengths,
+        key_index=numbers,
+        ivs=bytes(ivs),
+        tags=tags,
     )
     found = {}
     view = memoryview(tags)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/hmac.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/bytes.hpp"
@@ -10,8 +11,6 @@
 
 namespace warpcipher {
 namespace {
-
-constexpr std::size_t most_hash_len = 64;
 
 const char* libcrypto_name(std::string_view hash) {
   if (hash == "sha1") return "SHA1";
@@ -60,16 +59,28 @@ void Hmac::begin(const ossl_param_st* params) {
                   "EVP_MAC_init(HMAC)");
 }
 
-bool Hmac::matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag) {
+std::size_t Hmac::hash(const std::array<std::span<const std::uint8_t>, 2>& parts, std::uint8_t (&hash)[most_hash_len]) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   begin(nullptr);
   for (const std::span<const std::uint8_t> part : parts) {
     libcrypto.check(libcrypto->EVP_MAC_update(context_.get(), part.data(), part.size()), "EVP_MAC_update(HMAC)");
   }
-  Secret<std::uint8_t[most_hash_len]> computed;
   std::size_t len = 0;
-  libcrypto.check(libcrypto->EVP_MAC_final(context_.get(), *computed, &len, most_hash_len), "EVP_MAC_final(HMAC)");
+  libcrypto.check(libcrypto->EVP_MAC_final(context_.get(), hash, &len, most_hash_len), "EVP_MAC_final(HMAC)");
+  return len;
+}
+
+bool Hmac::matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag) {
+  Secret<std::uint8_t[most_hash_len]> computed;
+  const std::size_t len = hash(parts, *computed);
   return tag.size() <= len && equal_constant_time(*computed, tag.data(), tag.size());
+}
+
+void Hmac::compute(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<std::uint8_t> tag) {
+  Secret<std::uint8_t[most_hash_len]> computed;
+  const std::size_t len = hash(parts, *computed);
+  if (tag.size() > len) refuse("HMAC: a tag of " + std::to_string(tag.size()) + " bytes, the hash has fewer");
+  std::copy_n(*computed, tag.size(), tag.data());
 }
 
 }  // namespace warpcipher

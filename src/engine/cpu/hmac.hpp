@@ -29,7 +29,14 @@ class Hmac {
   // longer than the hash never matches. Throws Error{engine_failure}.
   bool matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag);
 
+  // The first bytes of that HMAC, as many as `tag` has; at most those of the hash. Throws Error{engine_failure}.
+  void compute(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<std::uint8_t> tag);
+
  private:
+  static constexpr std::size_t most_hash_len = 64;
+
+  // Returns the length of the hash.
+  std::size_t hash(const std::array<std::span<const std::uint8_t>, 2>& parts, std::uint8_t (&hash)[most_hash_len]);
   void begin(const ossl_param_st* params);
 
   std::span<const std::uint8_t> key_;

@@ -10,13 +10,13 @@
 #include <functional>
 #include <string_view>
 
-#include "flow/file/file_chunks.hpp"
+#include "flow/file/sealing.hpp"
 
 namespace warpcipher {
 
 // The chunks lie back to back in both files: as plaintext in one, as ciphertext and tag in the other.
 struct ChunkCopy {
-  const FileChunks& chunks;  // of an AEAD: key, lengths, ivs and tag_len count
+  const Chunks& chunks;  // of an AEAD, with IVs; their places do not count
   Direction direction;
   int source, target;  // files that take pread() and pwrite()
   std::uint64_t source_offset, target_offset;

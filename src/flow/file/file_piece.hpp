@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "flow/file/file_chunks.hpp"
+#include "flow/file/sealing.hpp"
 
 namespace warpcipher {
 

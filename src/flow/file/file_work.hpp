@@ -17,6 +17,7 @@
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "flow/file/sealing.hpp"
 #include "message/columns.hpp"
 
 namespace warpcipher {
@@ -102,13 +103,13 @@ void naming_chunks(std::uint64_t first, std::uint64_t last, Call&& call) {
 
 // Sets the keys of `count` chunks from `first` on. Of many keys only those that they need, as they lie: each piece
 // sends them to the device. numbers: memory for key_index, which stays as long as the columns.
-inline void choose_keys(Columns& columns, std::span<const Key* const> keys, std::span<const std::uint32_t> key_index,
-                        std::size_t first, std::size_t count, std::vector<std::uint32_t>& numbers) {
-  columns.keys = keys.first(1);
-  if (key_index.empty()) return;
-  const std::span<const std::uint32_t> these = key_index.subspan(first, count);
+inline void choose_keys(Columns& columns, const Chunks& chunks, std::size_t first, std::size_t count,
+                        std::vector<std::uint32_t>& numbers) {
+  columns.keys = chunks.keys.first(1);
+  if (chunks.key_index.empty()) return;
+  const std::span<const std::uint32_t> these = chunks.key_index.subspan(first, count);
   const auto [least, most] = std::minmax_element(these.begin(), these.end());
-  columns.keys = keys.subspan(*least, *most - *least + 1);
+  columns.keys = chunks.keys.subspan(*least, *most - *least + 1);
   if (*least == *most) return;
   numbers.assign(these.begin(), these.end());
   for (std::uint32_t& number : numbers) number -= *least;

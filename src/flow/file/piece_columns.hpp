@@ -46,7 +46,7 @@ class PieceColumns {
       columns_.aad_offsets = chunks.aad_offsets.subspan(first, count);
       columns_.aad_lengths = chunks.aad_lengths.subspan(first, count);
     }
-    choose_keys(columns_, chunks.keys, chunks.key_index, first, count, key_index_);
+    choose_keys(columns_, chunks, first, count, key_index_);
     return columns_;
   }
 

@@ -20,8 +20,8 @@
 #include <string_view>
 
 #include "engine/stream.hpp"
-#include "flow/file/file_chunks.hpp"
 #include "flow/file/file_piece.hpp"
+#include "flow/file/sealing.hpp"
 #include "flow/file/slots.hpp"
 
 namespace warpcipher {

@@ -13,8 +13,8 @@
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
-#include "flow/file/file_chunks.hpp"
 #include "flow/file/file_work.hpp"
+#include "flow/file/sealing.hpp"
 #include "flow/file/slots.hpp"
 
 namespace warpcipher {

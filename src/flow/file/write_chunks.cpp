@@ -217,7 +217,7 @@ class WriteSlot {
     columns.tag_len = chunks_.tag_len;
     columns.iv_len = chunks_.iv_len;
     columns.ivs = chunks_.ivs.subspan(piece_.first * chunks_.iv_len, piece_.count * chunks_.iv_len);
-    choose_keys(columns, chunks_.keys, chunks_.key_index, piece_.first, piece_.count, key_index_);
+    choose_keys(columns, chunks_, piece_.first, piece_.count, key_index_);
     results_.assign(piece_.count, {});
     const Status status = run_columns(name_, columns, results_, stream_);
     if (status != Status::ok) throw Error(status, "encryption failed");

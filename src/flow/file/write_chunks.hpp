@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "engine/stream.hpp"
-#include "message/message.hpp"
+#include "flow/file/sealing.hpp"
 
 namespace warpcipher {
 
@@ -27,18 +27,10 @@ struct TextPart {
 
 // Chunks take the bytes of the parts, one after another. A chunk lies in the file as ciphertext [tag], from its offset
 // on. Everything is borrowed for the call, and nobody changes it meanwhile.
-struct ChunksToWrite {
+struct ChunksToWrite : Chunks {     // of an AEAD, with IVs
   int descriptor = -1;              // of a file that takes pwrite()
   std::span<const TextPart> parts;  // together as long as all chunks
-  std::size_t count = 0;
-  std::span<const Key* const> keys;          // of one AEAD
-  std::span<const std::uint32_t> key_index;  // absent: all take the first key
-  std::span<const std::uint64_t> file_offsets;
-  std::span<const std::uint64_t> lengths;  // of plaintext
-  std::span<const std::uint8_t> ivs;       // iv_len bytes each
-  std::size_t iv_len = 0;
-  std::span<std::uint8_t> tags;  // where tags go, tag_len bytes each; absent: after each ciphertext
-  std::size_t tag_len = 0;
+  std::span<std::uint8_t> tags;     // where tags go, tag_len bytes each; absent: after each ciphertext
 };
 
 struct WriteOptions {

@@ -225,16 +225,13 @@ def test_an_empty_last_chunk_is_that_of_an_empty_file_alone() -> None:
 
     file_key, nonce = os.urandom(16), os.urandom(16)
     head = header.build(file_key, (ME.wrap(file_key),))
-    cipher = payload._cipher(file_key, nonce, "auto")
-    from array import array
-
-    full = bytearray((1 << 16) + 16)
-    cipher.seal(0, array("Q", [1 << 16]), memoryview(bytes(1 << 16)), memoryview(full), False)
-    empty = bytearray(16)
-    cipher.seal(1, array("Q", [0]), memoryview(b""), memoryview(empty), True)
+    how = payload._sealing(payload.layout(len(head)), file_key, nonce, "auto")
+    full, empty = bytearray((1 << 16) + 16), bytearray(16)
+    how.seal(0, 1, False, bytes(1 << 16), full)
+    how.seal(1, 1, True, b"", empty)
     with pytest.raises(FormatError, match="truncated"):
         decrypt(head + nonce + full + empty, ME)
-    cipher.seal(0, array("Q", [0]), memoryview(b""), memoryview(empty), True)
+    how.seal(0, 1, True, b"", empty)
     assert decrypt(head + nonce + empty, ME) == b""
 
 

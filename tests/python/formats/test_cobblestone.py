@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warpcipher as wc
 from warpcipher import InvalidTag, formats
-from warpcipher.formats import cobblestone, layout
-from warpcipher.formats.chunks import NonceColumn
+from warpcipher.formats import chunks, cobblestone, layout
 
 cryptography_vectors = pytest.importorskip("cryptography_vectors")
 
@@ -102,16 +102,18 @@ def test_keys_are_derived_as_published(vector: dict[str, Any]) -> None:
 
 
 def test_nonces_are_the_base_xor_the_counter() -> None:
-    template = bytes(range(0xF0, 0xFC))
-    column = NonceColumn(template, 300, 0, None)
+    key, template = bytes(range(16)), bytes(range(0xF0, 0xFC))
+    text = bytes(300 * 16384)
     for first in (0, 1, 255, 256, 65535, (1 << 38) - 300, (1 << 32) - 7):
-        for count in (1, 2, 299, 300):
-            built = column.build(first, count, final=True)
-            expected = b"".join(
-                (int.from_bytes(template, "big") ^ i).to_bytes(12, "big")
-                for i in range(first, first + count)
-            )
-            assert built == expected
+        how = chunks.sealing(
+            cobblestone.LAYOUT, "aes-128-gcm", bytearray(key), "cpu", nonce=template
+        )
+        sealed = bytearray(300 * 16400)
+        how.seal(first, 300, False, text, sealed)
+        for i in (0, 1, 7, 8, 255, 256, 299):
+            nonce = (int.from_bytes(template, "big") ^ (first + i)).to_bytes(12, "big")
+            expected = wc.aead.AESGCM(key).encrypt(nonce, text[:16384], None)
+            assert sealed[16400 * i : 16400 * (i + 1)] == expected
 
 
 def test_the_longest_message_is_2_to_the_38_chunks() -> None:
@@ -125,7 +127,7 @@ def test_the_longest_message_is_2_to_the_38_chunks() -> None:
     with pytest.raises(formats.FormatError, match="too long"):
         layout.plaintext_size(longest + 17)
     with pytest.raises(formats.FormatError, match="too long"):
-        layout.lengths(16, 1 << 38, True, sealed=True)
+        layout.count_in(16, 1 << 38, True, sealed=True)
 
 
 def sealed_empty() -> bytes:

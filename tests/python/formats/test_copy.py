@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from warpcipher import formats
-from warpcipher.formats import FormatError, Options, age, copy_chunks, layout, stream
+from warpcipher.formats import FormatError, Options, age, chunks, copy_chunks, layout, stream
 
 CHUNK = 64 << 10
+COPY = chunks._Chunks.copy
 PIECE_SIZE = 1 << 20  # as on two cores: what is copied is longer
 ON_CPU = Options(engine="cpu")  # elsewhere pieces go through a GPU where there is one
 IDENTITY = age.Identity.generate()
@@ -36,12 +37,12 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of chunks that each call copied."""
     counts: list[int] = []
 
-    def copy(call: copy_chunks.CopyChunksCall) -> int:
-        done = wc._native.copy_chunks(call)
+    def copy(*call: Any) -> int:
+        done = COPY(*call)
         counts.append(done)
         return done
 
-    monkeypatch.setattr("warpcipher.formats.chunks.copy", copy)
+    monkeypatch.setattr(chunks._Chunks, "copy", copy)
     monkeypatch.setattr(copy_chunks, "AT_ONCE", 2 << 20)
     return counts
 
@@ -146,11 +147,11 @@ def test_a_file_that_shrinks_meanwhile_is_whole_as_far_as_it_went(
     text = os.urandom(200 * CHUNK)
     plain.write_bytes(text)
 
-    def shrinking(call: copy_chunks.CopyChunksCall) -> int:
-        os.truncate(plain, max(to, call.source_offset))
-        return wc._native.copy_chunks(call)
+    def shrinking(cipher: Any, source: tuple[int, int], *call: Any) -> int:
+        os.truncate(plain, max(to, source[1]))
+        return COPY(cipher, source, *call)
 
-    monkeypatch.setattr("warpcipher.formats.chunks.copy", shrinking)
+    monkeypatch.setattr(chunks._Chunks, "copy", shrinking)
     with plain.open("rb") as reader, sealed.open("wb") as writer:
         encrypt(reader, writer, "age")
     memory = io.BytesIO()
@@ -169,12 +170,12 @@ def test_a_file_that_shrinks_to_the_chunks_that_are_done(
     plain.write_bytes(text)
     edges: list[int] = []
 
-    def shrinking(call: copy_chunks.CopyChunksCall) -> int:
-        os.truncate(plain, call.source_offset if to is None else to)
-        edges.append(call.source_offset)
-        return wc._native.copy_chunks(call)
+    def shrinking(cipher: Any, source: tuple[int, int], *call: Any) -> int:
+        os.truncate(plain, source[1] if to is None else to)
+        edges.append(source[1])
+        return COPY(cipher, source, *call)
 
-    monkeypatch.setattr("warpcipher.formats.chunks.copy", shrinking)
+    monkeypatch.setattr(chunks._Chunks, "copy", shrinking)
     with plain.open("rb") as reader, sealed.open("wb") as writer:
         if name == "age":
             with pytest.raises(OSError, match="became shorter"):

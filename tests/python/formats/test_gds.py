@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import sys
-from array import array
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 from format_cases import CASES, Case, paint
 from warpcipher import InvalidTag, formats, weights
 from warpcipher.formats import gds
-from warpcipher.formats.chunks import AeadChunks
-from warpcipher.formats.ctr_hmac import CtrHmacChunks
+from warpcipher.formats.chunks import ChunkDecryptor
 from warpcipher.weights import frameworks, images
 from warpcipher.weights.files import open_file
 from weights_cases import assert_same, painted, tensors
@@ -62,10 +60,10 @@ class CuFile:
         return SimpleNamespace(get=lambda: len(data))
 
 
-def open_on_gpu(self: Any, first: int, lengths: array[int], sealed: Memory, final: bool) -> Memory:
+def open_on_gpu(self: ChunkDecryptor, first: int, sealed: Memory, *, final: bool) -> Memory:
     plain = Memory(len(sealed))
-    size = self.open(first, lengths, memoryview(bytes(sealed)), memoryview(plain), final)
-    del plain[size:]
+    self.seek(first, lambda offset, length: b"")
+    del plain[self.process(memoryview(bytes(sealed)), memoryview(plain), final=final) :]
     return plain
 
 
@@ -74,8 +72,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kvikio", SimpleNamespace(CuFile=CuFile))
     monkeypatch.setattr(gds, "_native", SimpleNamespace(DeviceArray=Memory))
     monkeypatch.setattr(gds, "viewed", lambda out, _: (SimpleNamespace(device=0, memory=out), 0))
-    monkeypatch.setattr(AeadChunks, "open_on_gpu", open_on_gpu)
-    monkeypatch.setattr(CtrHmacChunks, "open_on_gpu", open_on_gpu)
+    monkeypatch.setattr(ChunkDecryptor, "open_on_gpu", open_on_gpu)
 
 
 @pytest.mark.usefixtures("stand_ins")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +18,7 @@ from test_cryptotensors import KEY as OWNER
 from test_cryptotensors import READER
 from warpcipher import formats, weights
 from warpcipher.formats import chunks, write_chunks
-from warpcipher.formats.chunks import AeadChunks
-from warpcipher.formats.write_chunks import Texts, WriteChunksCall
+from warpcipher.formats.write_chunks import Texts
 from warpcipher.weights import cryptotensors, saving
 from weights_cases import assert_same, tensors
 
@@ -32,45 +31,68 @@ CTR = formats.Keyset((streaming_key(7, segment_size=4096, mac_hash="sha256"),), 
 
 
 class StandIn:
-    """Does what `_native.write_chunks` does. failure: what it returns after the first chunk."""
+    """Does what a GPU does in `_native.write_chunks` and `Sealing.write`. failure: what it returns
+    after the first chunk."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.failure: tuple[int, int] | None = None
 
-    def write_chunks(self, call: WriteChunksCall) -> tuple[int, int] | None:
+    def write(
+        self, target: int, texts: list[Any], chunks: Iterable[tuple[int, int, bytes, bytes]]
+    ) -> tuple[bytes, tuple[int, int] | None]:
+        """The chunks: offset, length, key, nonce. Writes ciphertexts and tags; returns the tags."""
         self.calls += 1
-        text = b"".join(bytes(part) for part in call.texts)
-        for i, (offset, length, key, nonce) in enumerate(self.chunks(call)):
+        text, tags = b"".join(bytes(part) for part in texts), b""
+        for offset, length, key, nonce in chunks:
             sealed = AESGCM(key).encrypt(nonce, text[:length], None)
             text = text[length:]
-            if call.tags is not None:
-                call.tags[16 * i : 16 * i + 16] = sealed[-16:]
-                sealed = sealed[:-16]
-            os.pwrite(call.target, sealed, offset)
+            os.pwrite(target, sealed if self.tags_follow else sealed[:-16], offset)
+            tags += sealed[-16:]
             if self.failure:
-                return self.failure
+                return tags, self.failure
         assert text == b""
-        return None
+        return tags, None
 
-    def chunks(self, call: WriteChunksCall) -> list[tuple[int, int, bytes, bytes]]:
-        regular = call.regular
-        if regular is None:
-            ivs = [call.ivs[at : at + 12] for at in range(0, len(call.ivs), 12)]
-            keys = [call.keys[number] for number in call.key_index]
-            return list(zip(call.offsets, call.lengths, keys, ivs, strict=True))
-        found, begin, offset = [], 0, regular.header
-        for i in range(regular.chunks):
-            full = regular.chunk - (regular.first_lacks if i == 0 else 0)
-            length = min(full, regular.size - begin)
-            if length == 0 and regular.size:
-                continue  # no range of plaintext has it
-            nonce = int.from_bytes(regular.base, "big") ^ i << regular.counter_shift
-            if i == regular.chunks - 1 and regular.final_shift >= 0:
-                nonce ^= 1 << regular.final_shift
-            found.append((offset, length, call.keys, nonce.to_bytes(12, "big")))
-            begin, offset = begin + length, offset + length + regular.overhead
-        return found
+    tags_follow = True
+
+    def write_chunks(
+        self, target: int, algorithm: str, keys: Any, texts: Any, *_: Any, **columns: Any
+    ) -> tuple[int, int] | None:
+        ivs = [columns["ivs"][at : at + 12] for at in range(0, len(columns["ivs"]), 12)]
+        of = [keys[number] for number in columns["key_index"]]
+        chunks = zip(columns["offsets"], columns["lengths"], of, ivs, strict=True)
+        self.tags_follow = False
+        tags, failure = self.write(target, texts, chunks)
+        columns["tags"][: len(tags)] = tags
+        return failure
+
+    def sealing(self, algorithm: str, keys: list[bytes], **rules: Any) -> Any:
+        """In place of a `_native.Sealing`."""
+        (key,) = keys
+
+        def nonce(i: int, final: bool) -> bytes:
+            number = int.from_bytes(rules["nonce"], "big") ^ i << rules["counter_shift"]
+            if final and rules["final_shift"] >= 0:
+                number ^= 1 << rules["final_shift"]
+            return number.to_bytes(12, "big")
+
+        def chunks(size: int, count: int) -> Iterator[tuple[int, int, bytes, bytes]]:
+            begin, offset = 0, rules["header"]
+            for i in range(count):
+                length = min(rules["chunk"] - (rules["first_lacks"] if i == 0 else 0), size - begin)
+                if length:  # no range of plaintext has an empty one
+                    yield offset, length, key, nonce(i, i == count - 1)
+                begin, offset = begin + length, offset + length + 16
+
+        def write(target: int, texts: Any, streams: Any, device: Any, size: int, count: int) -> Any:
+            return self.write(target, texts, chunks(size, count))[1]
+
+        def seal(first: int, count: int, final: bool, data: bytes, out: Any) -> None:
+            assert (count, final, data) == (1, True, b"")
+            out[:16] = AESGCM(key).encrypt(nonce(first, True), b"", None)
+
+        return SimpleNamespace(write=write, seal=seal, seals_on_gpu=True)
 
 
 @contextlib.contextmanager
@@ -87,19 +109,13 @@ def stand_in() -> Iterator[StandIn]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(write_chunks, "_native", made)
         patch.setattr(chunks, "native_key", lambda algorithm, key: bytes(key))
-        patch.setattr(AeadChunks, "seal", seal_one)
+        patch.setattr(chunks, "_native", SimpleNamespace(Sealing=made.sealing))
         patch.setattr(cryptotensors, "wc", SimpleNamespace(Key=lambda algorithm, key: bytes(key)))
         for module in (write_chunks, cryptotensors):
             patch.setattr(module, "texts_of", texts_of)
         for module in (saving, cryptotensors):
             patch.setattr(module, "parts_on_gpu", parts_on_gpu)
         yield made
-
-
-def seal_one(self: Any, first: int, lengths: Any, data: Any, out: Any, final: bool) -> int:
-    assert list(lengths) == [0]
-    out[:16] = AESGCM(self._key).encrypt(self.nonces.build(first, 1, final), b"", None)
-    return 16
 
 
 @pytest.mark.parametrize("key", [KEY, KEY[:16], GCM], ids=["cobblestone", "128", "tink"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warpcipher as wc
 
 from .. import curve25519
-from ..chunks import AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn
+from ..chunks import ChunkDecryptor, ChunkEncryptor, sealing
 from ..layout import FormatError, Layout
 
 CHUNK_SIZE = 64 << 10
@@ -33,16 +33,17 @@ def layout(header_size: int) -> Layout:
     )
 
 
-def _cipher(file_key: bytes, nonce: bytes, engine: str) -> AeadChunks:
-    key = wc._native.hkdf("sha256", file_key, nonce, b"payload", curve25519.KEY_SIZE)
-    # A full final piece has one chunk more than others have.
-    capacity = layout(0).chunks_per_piece() + 1
-    nonces = NonceColumn(bytes(curve25519.NONCE_SIZE), capacity, 8, 0)
-    return AeadChunks(curve25519.ALGORITHM, bytearray(key), nonces, engine)
+def _sealing(chunks: Layout, file_key: bytes, nonce: bytes, engine: str) -> wc._native.Sealing:
+    key = bytearray(wc._native.hkdf("sha256", file_key, nonce, b"payload", curve25519.KEY_SIZE))
+    base = bytes(curve25519.NONCE_SIZE)
+    return sealing(
+        chunks, curve25519.ALGORITHM, key, engine, nonce=base, counter_shift=8, final_shift=0
+    )
 
 
 def encryptor(file_key: bytes, header: bytes, nonce: bytes, engine: str) -> ChunkEncryptor:
-    return ChunkEncryptor(layout(len(header)), header + nonce, _cipher(file_key, nonce, engine))
+    chunks = layout(len(header))
+    return ChunkEncryptor(chunks, header + nonce, _sealing(chunks, file_key, nonce, engine))
 
 
 def decryptor(file_key: bytes, header_size: int, prefix: bytes, engine: str) -> ChunkDecryptor:
@@ -50,4 +51,5 @@ def decryptor(file_key: bytes, header_size: int, prefix: bytes, engine: str) -> 
     nonce = prefix[header_size : header_size + NONCE_SIZE]
     if len(nonce) < NONCE_SIZE:
         raise FormatError("truncated: the file ends in the nonce after its header")
-    return ChunkDecryptor(layout(header_size), _cipher(file_key, nonce, engine))
+    chunks = layout(header_size)
+    return ChunkDecryptor(chunks, _sealing(chunks, file_key, nonce, engine))

@@ -18,13 +18,8 @@ from collections.abc import Callable
 
 from .. import curve25519
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
+from ..chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, sealing
 from ..layout import FormatError, Layout
-from ..nonce_chunks import (
-    OVERHEAD,
-    NonceChunkDecryptor,
-    NonceChunkEncryptor,
-    SeveralKeysDecryptor,
-)
 from . import header, keys
 from .keys import PublicKey, SecretKey
 
@@ -36,7 +31,7 @@ def layout(header_size: int) -> Layout:
     return Layout(
         header_size=header_size,
         chunk=SEGMENT_SIZE,
-        overhead=OVERHEAD,
+        overhead=NONCE_SIZE + TAG_SIZE,
         first_chunk=SEGMENT_SIZE,
         final_short=False,
         max_chunks=1 << 47,
@@ -109,7 +104,9 @@ class Crypt4gh(Format):
         readers = [one.public_key if isinstance(one, SecretKey) else one for one in _parsed(key)]
         secret = bytearray(os.urandom(header.DATA_KEY_SIZE))
         head = header.build(bytes(secret), readers)
-        return NonceChunkEncryptor(layout(len(head)), head, curve25519.ALGORITHM, secret, options)
+        segments = layout(len(head))
+        how = sealing(segments, curve25519.ALGORITHM, secret, options.engine)
+        return ChunkEncryptor(segments, head, how)
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         if not self.begins(prefix):
@@ -133,13 +130,10 @@ class Crypt4gh(Format):
             raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
         parsed = header.Header.parse(bytes(prefix))
         found = header.content(parsed, secrets)
-        first, *others = map(bytearray, found.data_keys)
+        secret_keys = list(map(bytearray, found.data_keys))
         segments = layout(parsed.size)
-        decryptor = (
-            SeveralKeysDecryptor(segments, curve25519.ALGORITHM, first, others, options)
-            if others
-            else NonceChunkDecryptor(segments, curve25519.ALGORITHM, first, options)
-        )
+        how = sealing(segments, curve25519.ALGORITHM, secret_keys, options.engine)
+        decryptor = ChunkDecryptor(segments, how, has_several_keys=len(secret_keys) > 1)
         decryptor.edits = found.edits
         return decryptor
 

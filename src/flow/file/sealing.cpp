@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flow/file/file_chunks.hpp"
+#include "flow/file/sealing.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -197,6 +198,32 @@ void check_each(const FileChunks& c) {
   }
 }
 
+// --- regular files ---
+
+constexpr std::size_t most_regular_iv_len = 16;
+constexpr std::size_t number_len = 4;  // of a chunk, in its associated data
+
+void check_rules(const Sealing& s, std::uint64_t text_len, std::uint64_t chunks) {
+  const std::uint64_t most = most_buffer_len;
+  const bool is_sound = s.chunk_len != 0 && s.chunk_len <= most && s.iv_len <= most && s.tag_len <= most &&
+                        s.header_len <= most && s.first_lacks < s.chunk_len && text_len <= most &&
+                        chunks <= most / s.chunk_len + 1 && text_len + s.first_lacks <= chunks * s.chunk_len;
+  if (!is_sound) refuse("no file has chunks of this layout");
+  const std::size_t bits = 8 * s.nonce_base.size();
+  if (s.nonce_base.empty()) return;
+  if (s.nonce_base.size() != s.iv_len || s.iv_len > most_regular_iv_len || s.counter_shift % 8 != 0 ||
+      s.counter_shift >= bits || s.final_shift >= static_cast<int>(bits)) {
+    refuse("no chunks have nonces of this rule");
+  }
+}
+
+// XORs a number into a big-endian one, `shift` bits (a multiple of 8) from its end.
+void add_counter(std::uint8_t* nonce, std::size_t len, std::uint64_t number, unsigned shift) {
+  for (std::size_t at = len - shift / 8; at-- > 0 && number != 0; number >>= 8) {
+    nonce[at] ^= static_cast<std::uint8_t>(number);
+  }
+}
+
 }  // namespace
 
 void check_file_chunks(const FileChunks& c) {
@@ -206,6 +233,117 @@ void check_file_chunks(const FileChunks& c) {
   if (!are_sound(c)) check_each(c);
   check_shape(c);
   check_outputs(c);
+}
+
+RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file)
+    : sealing_(sealing), text_len_(text_len), chunks_of_file_(chunks_of_file) {
+  check_rules(sealing, text_len, chunks_of_file);
+}
+
+RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file,
+                             std::uint64_t begin, std::uint64_t len)
+    : RegularChunks(sealing, text_len, chunks_of_file) {
+  if (begin > text_len || len > text_len - begin) {
+    refuse("the range [" + std::to_string(begin) + ", +" + std::to_string(len) + ") leaves the file, which has " +
+           std::to_string(text_len) + " bytes");
+  }
+  if (len == 0) return;
+  const std::uint64_t shifted = begin + sealing.first_lacks;
+  const std::uint64_t first = shifted / sealing.chunk_len, last = (shifted + len - 1) / sealing.chunk_len;
+  const std::uint64_t skip = begin - sealing.begin_of(first);
+  const std::uint64_t last_end = begin + len - sealing.begin_of(last);
+  const bool in_parts = skip != 0 || last_end != length_of(last);
+  make_columns(first, last - first + 1, in_parts);
+  if (!in_parts) return;
+  takes_[count_ - 1] = last_end;
+  skips_[0] = skip;
+  takes_[0] -= skip;
+}
+
+RegularChunks RegularChunks::whole(const Sealing& sealing, std::uint64_t first, std::size_t count, std::uint64_t len,
+                                   bool is_final) {
+  const std::uint64_t most = most_buffer_len, others = is_final ? 0 : 1, end = first + count;
+  if (sealing.chunk_len == 0 || count == 0 || first > most || count > most || end > most / sealing.chunk_len ||
+      len > most) {
+    refuse("no file has chunks of this layout");
+  }
+  RegularChunks made(sealing, sealing.begin_of(first) + len + others, end + others);
+  const std::uint64_t text_end = sealing.begin_of(first) + len;
+  if (is_final ? text_end < sealing.begin_of(end - 1) : text_end != sealing.begin_of(end)) {
+    refuse(std::to_string(count) + " chunks from " + std::to_string(first) + " on do not have " + std::to_string(len) +
+           " bytes of plaintext");
+  }
+  made.make_columns(first, count, false);
+  return made;
+}
+
+std::uint64_t RegularChunks::length_of(std::uint64_t i) const {
+  return std::min(sealing_.begin_of(i + 1), text_len_) - sealing_.begin_of(i);
+}
+
+void RegularChunks::make_columns(std::uint64_t first, std::size_t count, bool in_parts) {
+  first_ = first;
+  count_ = count;
+  const auto add = [count](auto& column, std::size_t each) {
+    using T = std::remove_reference_t<decltype(column[0])>;
+    column = std::make_unique_for_overwrite<T[]>(count * each);
+  };
+  add(file_offsets_, 1);
+  add(lengths_, 1);
+  if (!sealing_.nonce_base.empty()) add(ivs_, sealing_.iv_len);
+  if (in_parts) {
+    add(skips_, 1);
+    add(takes_, 1);
+  }
+  if (sealing_.aad_prefix) {
+    add(aad_, sealing_.aad_prefix->size() + number_len);
+    add(aad_offsets_, 1);
+    add(aad_lengths_, 1);
+  }
+  ThreadPool::instance().parallel_for(count, chunks_at_once, [&](std::size_t from, std::size_t to) {
+    for (std::size_t k = from; k < to; ++k) make(first_ + k);
+  });
+}
+
+void RegularChunks::make(std::uint64_t i) {
+  const std::size_t k = i - first_;
+  file_offsets_[k] = sealing_.header_len + sealing_.begin_of(i) + i * sealing_.overhead();
+  lengths_[k] = length_of(i);
+  if (takes_ != nullptr) {
+    skips_[k] = 0;
+    takes_[k] = lengths_[k];
+  }
+  if (ivs_ != nullptr) {
+    const std::size_t iv_len = sealing_.iv_len;
+    std::uint8_t* const nonce = ivs_.get() + k * iv_len;
+    std::ranges::copy(sealing_.nonce_base, nonce);
+    add_counter(nonce, iv_len, i, sealing_.counter_shift);
+    if (i + 1 == chunks_of_file_ && sealing_.final_shift >= 0) {
+      const auto shift = static_cast<std::size_t>(sealing_.final_shift);
+      nonce[iv_len - 1 - shift / 8] ^= static_cast<std::uint8_t>(1u << (shift % 8));
+    }
+  }
+  if (aad_ != nullptr) {
+    aad_lengths_[k] = sealing_.aad_prefix->size() + number_len;
+    aad_offsets_[k] = k * aad_lengths_[k];
+    std::uint8_t* const number = std::ranges::copy(*sealing_.aad_prefix, aad_.get() + aad_offsets_[k]).out;
+    for (std::size_t byte = 0; byte < number_len; ++byte) number[byte] = static_cast<std::uint8_t>(i >> (8 * byte));
+  }
+}
+
+void RegularChunks::fill(FileChunks& chunks) const {
+  static_cast<Sealing&>(chunks) = sealing_;
+  chunks.count = count_;
+  chunks.first_number = first_;
+  chunks.file_offsets = {file_offsets_.get(), count_};
+  chunks.lengths = {lengths_.get(), count_};
+  chunks.ivs = {ivs_.get(), ivs_ != nullptr ? count_ * sealing_.iv_len : 0};
+  const std::size_t parts = takes_ != nullptr ? count_ : 0, with_aad = aad_ != nullptr ? count_ : 0;
+  chunks.skips = {skips_.get(), parts};
+  chunks.takes = {takes_.get(), parts};
+  chunks.aad = {aad_.get(), with_aad != 0 ? count_ * (sealing_.aad_prefix->size() + number_len) : 0};
+  chunks.aad_offsets = {aad_offsets_.get(), with_aad};
+  chunks.aad_lengths = {aad_lengths_.get(), with_aad};
 }
 
 }  // namespace warpcipher

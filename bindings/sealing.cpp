@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sealing: how a format seals the chunks of a file, and all that is done with them.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "bind.hpp"
+#include "core/wipe.hpp"
+#include "device.hpp"
+#include "file_call.hpp"
+#include "flow/file/copy_chunks.hpp"
+#include "flow/file/crypt_chunks.hpp"
+#include "gil.hpp"
+#include "integers.hpp"
+#include "keys.hpp"
+#include "mode/algorithm.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+std::vector<std::uint8_t> copied(nb::handle bytes, const char* name) {
+  const Operand operand(bytes, name, Operand::Use::read_or_none);
+  return {operand.bytes().begin(), operand.bytes().end()};
+}
+
+class FileSealing {
+ public:
+  FileSealing(std::string_view algorithm, nb::handle keys, std::uint64_t header, std::uint64_t chunk,
+              std::uint64_t first_lacks, std::size_t iv_length, std::size_t tag_length, nb::handle nonce,
+              unsigned counter_shift, int final_shift, nb::handle aad_prefix, std::string mac_hash, nb::handle mac_key,
+              std::string engine)
+      : keys_(find_algorithm(algorithm), keys),
+        nonce_base_(copied(nonce, "nonce")),
+        aad_prefix_(copied(aad_prefix, "aad_prefix")),
+        mac_hash_(std::move(mac_hash)),
+        mac_key_(Operand(mac_key, "mac_key", Operand::Use::read_or_none).bytes()),
+        engine_(std::move(engine)) {
+    sealing_.keys = keys_.pointers();
+    sealing_.iv_len = iv_length;
+    sealing_.tag_len = tag_length;
+    sealing_.mac = {mac_hash_, {mac_key_.data(), mac_key_.size()}};
+    sealing_.header_len = header;
+    sealing_.chunk_len = chunk;
+    sealing_.first_lacks = first_lacks;
+    sealing_.nonce_base = nonce_base_;
+    sealing_.counter_shift = counter_shift;
+    sealing_.final_shift = final_shift;
+    if (!aad_prefix.is_none()) sealing_.aad_prefix = aad_prefix_;
+    if (sealing_.keys.empty()) throw nb::value_error("no key given");
+  }
+  FileSealing(const FileSealing&) = delete;
+  FileSealing& operator=(const FileSealing&) = delete;
+
+  bool has_nonce_rule() const { return !sealing_.nonce_base.empty(); }
+  bool copies() const { return has_nonce_rule() && !sealing_.has_mac() && !engine_.starts_with("cuda"); }
+  bool opens_on_gpu() const { return has_nonce_rule() && !sealing_.has_mac(); }
+  bool seals_on_gpu() const { return has_nonce_rule() && sealing_.algorithm().mode.id == Mode::gcm; }
+
+  std::optional<std::uint64_t> crypt(Direction direction, std::uint64_t first, std::size_t count, bool is_final,
+                                     nb::handle data, nb::handle out, std::uintptr_t stream) {
+    const Operand in(data, "data", Operand::Use::read), to(out, "out", Operand::Use::write);
+    if (in.device() != to.device()) throw nb::value_error("data and out lie in different places");
+    const ChunksInMemory chunks{direction, first, count, is_final, to.memory(), in.bytes(), {to.data(), to.size()}};
+    std::size_t key = last_key_;
+    const GilReleased released;
+    const DeviceScope scope(to.device());
+    const auto bad = crypt_chunks(engine_, sealing_, chunks, reinterpret_cast<Stream>(stream), &key);
+    last_key_ = key;
+    return bad;
+  }
+
+  nb::object read(nb::handle source, std::uint64_t begin, std::uint64_t size, std::uint64_t chunks_of_file,
+                  std::uint64_t position, std::uint64_t length, nb::handle out, std::uintptr_t stream) const {
+    const Source from(source, begin);
+    const Operand to(out, "out", Operand::Use::write);
+    const ReadOptions options{.check = Signals()};
+    FileChunks chunks;
+    std::optional<ReadFailure> failure;
+    {
+      const GilReleased released;
+      const DeviceScope scope(to.device());
+      const RegularChunks columns(sealing_, size, chunks_of_file, position, length);
+      columns.fill(chunks);
+      chunks.source = from.get();
+      chunks.memory = to.memory();
+      chunks.out = {to.data(), to.size()};
+      failure = read_chunks(engine_, chunks, reinterpret_cast<Stream>(stream), options);
+    }
+    return failure_of(failure, chunks.first_number);
+  }
+
+  nb::object write(int target, nb::handle texts, nb::handle streams, nb::handle device, std::uint64_t size,
+                   std::uint64_t chunks_of_file) const {
+    const Descriptor descriptor(target);
+    const Texts parts(texts, streams, device);
+    const WriteOptions options{.check = Signals()};
+    return parts.write_by(engine_, [&] {
+      const RegularChunks columns(sealing_, size, chunks_of_file, 0, size);
+      FileChunks all;
+      columns.fill(all);
+      ChunksToWrite chunks;
+      static_cast<Chunks&>(chunks) = all;
+      chunks.descriptor = descriptor.number();
+      chunks.parts = parts.parts();
+      return write_chunks(engine_, chunks, options);
+    });
+  }
+
+  std::size_t copy(bool encrypts, int source, std::uint64_t source_offset, int target, std::uint64_t target_offset,
+                   std::uint64_t first, std::size_t count) const {
+    const Descriptor from(source), to(target);
+    const GilReleased released;
+    const std::uint64_t len = sealing_.begin_of(first + count) - sealing_.begin_of(first);
+    const RegularChunks columns = RegularChunks::whole(sealing_, first, count, len, false);
+    FileChunks chunks;
+    columns.fill(chunks);
+    const Direction direction = encrypts ? Direction::encrypt : Direction::decrypt;
+    return copy_chunks(engine_, {chunks, direction, from.number(), to.number(), source_offset, target_offset},
+                       Signals());
+  }
+
+ private:
+  const Keys keys_;
+  const std::vector<std::uint8_t> nonce_base_, aad_prefix_;
+  const std::string mac_hash_;
+  const SecretBytes mac_key_;
+  const std::string engine_;
+  Sealing sealing_;
+  std::atomic<std::size_t> last_key_{0};
+};
+
+}  // namespace
+
+void bind_sealing(nb::module_& m) {
+  nb::class_<FileSealing>(
+      m, "Sealing",
+      "How the chunks of a file are sealed: header | chunk 0 | chunk 1 | ..., chunk = [nonce] ciphertext tag. All "
+      "sizes "
+      "in bytes. nonce(i) = nonce XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0), big-endian; None: a "
+      "random one in front of each chunk. The associated data of chunk i is aad_prefix and i, u32 LE; None: there is "
+      "none. first_lacks: what the first chunk lacks to be a full one. mac_hash: of the HMAC of a cipher that "
+      "authenticates nothing; \"\": it is an AEAD.")
+      .def(nb::init<std::string_view, nb::handle, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t,
+                    nb::handle, unsigned, int, nb::handle, std::string, nb::handle, std::string>(),
+           nb::arg("algorithm"), nb::arg("keys"), nb::kw_only(), nb::arg("header"), nb::arg("chunk"),
+           nb::arg("first_lacks"), nb::arg("iv_length"), nb::arg("tag_length"), nb::arg("nonce").none(),
+           nb::arg("counter_shift"), nb::arg("final_shift"), nb::arg("aad_prefix").none(), nb::arg("mac_hash"),
+           nb::arg("mac_key").none(), nb::arg("engine"),
+           nb::sig("def __init__(self, algorithm: str, keys: typing.Any, *, header: int, chunk: int, first_lacks: int, "
+                   "iv_length: int, tag_length: int, nonce: bytes | None, counter_shift: int, final_shift: int, "
+                   "aad_prefix: bytes | None, mac_hash: str, mac_key: bytearray | None, engine: str) -> None"))
+      .def_prop_ro("copies", &FileSealing::copies,
+                   "Whether `copy` works, and is worth it: pieces for a GPU are longer.")
+      .def_prop_ro("opens_on_gpu", &FileSealing::opens_on_gpu, "Whether `open` works in memory of a GPU.")
+      .def_prop_ro("seals_on_gpu", &FileSealing::seals_on_gpu, "Whether `write` works.")
+      .def(
+          "seal",
+          [](FileSealing& self, std::uint64_t first, std::size_t count, bool final, nb::handle data, nb::handle out) {
+            self.crypt(Direction::encrypt, first, count, final, data, out, 0);
+          },
+          nb::arg("first"), nb::arg("count"), nb::arg("final"), nb::arg("data"), nb::arg("out"),
+          nb::sig("def seal(self, first: int, count: int, final: bool, data: typing.Any, out: typing.Any) -> None"),
+          "Encrypts `count` chunks from number `first` on from memory to memory. final: the file ends with them.")
+      .def(
+          "open",
+          [](FileSealing& self, std::uint64_t first, std::size_t count, bool final, nb::handle data, nb::handle out,
+             std::uintptr_t stream) -> nb::object {
+            const auto bad = self.crypt(Direction::decrypt, first, count, final, data, out, stream);
+            if (bad) return nb::int_(*bad);
+            return nb::none();
+          },
+          nb::arg("first"), nb::arg("count"), nb::arg("final"), nb::arg("data"), nb::arg("out"), nb::arg("stream") = 0,
+          nb::sig(
+              "def open(self, first: int, count: int, final: bool, data: typing.Any, out: typing.Any, stream: int = "
+              "0) -> int | None"),
+          "Decrypts likewise. None, or the number of the first chunk that is not authentic: `out` is then zeros.")
+      .def("read", &FileSealing::read, nb::arg("source"), nb::arg("begin"), nb::arg("size"), nb::arg("chunks"),
+           nb::arg("position"), nb::arg("length"), nb::arg("out"), nb::arg("stream"),
+           nb::sig("def read(self, source: typing.Any, begin: int, size: int, chunks: int, position: int, length: int, "
+                   "out: typing.Any, stream: int) -> tuple[str, int, int, int] | None"),
+           "Fills `out` with a range of plaintext of a file that has `size` bytes of it in `chunks` chunks. source: a "
+           "descriptor, or bytes of the file from `begin` on. None, or why not, as of `read_chunks`.")
+      .def(
+          "write", &FileSealing::write, nb::arg("target"), nb::arg("texts"), nb::arg("streams"),
+          nb::arg("device").none(), nb::arg("size"), nb::arg("chunks"),
+          nb::sig("def write(self, target: int, texts: typing.Any, streams: typing.Any, device: int | None, size: int, "
+                  "chunks: int) -> tuple[int, int] | None"),
+          "Encrypts texts of `size` bytes on a GPU, and writes their chunks to a file of `chunks` chunks; not a final "
+          "one that is empty. None, or why not, as of `write_chunks`.")
+      .def("copy", &FileSealing::copy, nb::arg("encrypts"), nb::arg("source"), nb::arg("source_offset"),
+           nb::arg("target"), nb::arg("target_offset"), nb::arg("first"), nb::arg("count"),
+           nb::sig("def copy(self, encrypts: bool, source: int, source_offset: int, target: int, target_offset: int, "
+                   "first: int, count: int) -> int"),
+           "Encrypts or decrypts `count` full chunks from number `first` on from file to file, and returns how many "
+           "are done: fewer where something failed.");
+}
+
+}  // namespace warpcipher::python

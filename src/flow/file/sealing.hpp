@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a file's chunks are sealed, and chunks of a file as columns: an array of each property, as in
+// message/columns.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "message/message.hpp"
+
+namespace warpcipher {
+
+inline constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;  // of a file: far from the end of off_t
+
+// Chunks that a core checks or lays out at once: fewer take less time than another core takes to wake.
+inline constexpr std::size_t chunks_at_once = 16384;
+
+// Authentication by HMAC for a cipher that has none: encrypt-then-MAC, over IV || ciphertext, cut to tag_len bytes.
+struct ChunkMac {
+  std::string_view hash;  // "sha1", "sha256" or "sha512"; empty: the cipher is an AEAD
+  std::span<const std::uint8_t> key;
+};
+
+// How chunks are sealed: what a format says once. A regular file's chunks have one length, but the first, which may be
+// shorter by first_lacks, and the final one. Their nonces and associated data follow from their numbers, and these
+// fields say how; for other chunks they stay as they are, and columns say the same. All lengths in bytes.
+//
+//   header | chunk 0 | chunk 1 | ... | final chunk           chunk = [IV] ciphertext tag
+//
+//   nonce(i) = nonce_base XOR (i << counter_shift) XOR (i is the final chunk ? 1 << final_shift : 0), big-endian
+//   aad(i)   = aad_prefix || i, 32 bits, little-endian
+struct Sealing {
+  std::span<const Key* const> keys;  // of one algorithm
+  std::size_t iv_len = 0;
+  std::size_t tag_len = 0;
+  ChunkMac mac;
+  std::uint64_t header_len = 0;
+  std::uint64_t chunk_len = 0;  // of plaintext
+  std::uint64_t first_lacks = 0;
+  std::span<const std::uint8_t> nonce_base;  // iv_len bytes, at most 16; empty: in front of each chunk, and random
+  unsigned counter_shift = 0;                // a multiple of 8
+  int final_shift = -1;                      // -1: the final chunk is not marked
+  std::optional<std::span<const std::uint8_t>> aad_prefix;  // absent: there is no associated data
+
+  const Algorithm& algorithm() const { return keys[0]->algorithm(); }
+  bool has_mac() const { return !mac.hash.empty(); }
+
+  // Of a regular file: what a chunk has more in it than plaintext, and where chunk i begins in the plaintext.
+  std::uint64_t overhead() const { return (nonce_base.empty() ? iv_len : 0) + tag_len; }
+  std::uint64_t begin_of(std::uint64_t i) const { return i == 0 ? 0 : i * chunk_len - first_lacks; }
+};
+
+// The encrypted bytes: a file that takes pread(), or memory that holds a part of one.
+struct ChunkSource {
+  int descriptor = -1;
+  std::span<const std::uint8_t> bytes;  // where descriptor is -1: the file from offset `begin` on
+  std::uint64_t begin = 0;
+};
+
+// Chunks, however they are used. Spans that may be absent are empty then. Everything is borrowed for a call, and nobody
+// changes it meanwhile.
+struct Chunks : Sealing {
+  std::size_t count = 0;
+  std::uint64_t first_number = 0;               // what errors call the first
+  std::span<const std::uint32_t> key_index;     // absent: all take the first key
+  std::span<const std::uint64_t> file_offsets;  // of the first byte
+  std::span<const std::uint64_t> lengths;       // of plaintext, so of ciphertext
+  std::span<const std::uint8_t> ivs;            // iv_len bytes each
+
+  const Key& key(std::size_t i) const { return *keys[key_index.empty() ? 0 : key_index[i]]; }
+};
+
+// Chunks to read, and where their plaintext goes. A chunk lies in the file as
+//
+//   [IV]  ciphertext  [tag]           IV: where `ivs` is empty and iv_len is not 0;  tag: where `tags` is empty
+//   ^ file_offsets[i]
+//
+// All but `out` lies in host memory, and none of it in `out`.
+struct FileChunks : Chunks {
+  ChunkSource source;
+  std::span<const std::uint8_t> aad;  // without ranges all of it for every chunk
+  std::span<const std::uint64_t> aad_offsets;
+  std::span<const std::uint64_t> aad_lengths;
+  std::span<const std::uint8_t> tags;  // tag_len bytes each
+  Memory memory = Memory::host;        // of out; device: the current one
+  std::span<std::uint8_t> out;
+  std::span<const std::uint64_t> out_offsets;  // of the bytes wanted; absent: back to back
+  // The bytes wanted of a chunk: takes[i] from skips[i] on. Absent: all of each.
+  std::span<const std::uint64_t> skips;
+  std::span<const std::uint64_t> takes;
+
+  bool has_iv_in_file() const { return ivs.empty() && iv_len != 0; }
+  std::size_t iv_len_in_file() const { return has_iv_in_file() ? iv_len : 0; }
+  std::size_t tag_len_in_file() const { return tags.empty() ? tag_len : 0; }
+  std::uint64_t len_in_file(std::size_t i) const { return iv_len_in_file() + lengths[i] + tag_len_in_file(); }
+
+  std::uint64_t skip(std::size_t i) const { return skips.empty() ? 0 : skips[i]; }
+  std::uint64_t take(std::size_t i) const { return takes.empty() ? lengths[i] : takes[i]; }
+  bool is_whole(std::size_t i) const { return take(i) == lengths[i]; }
+
+  std::span<const std::uint8_t> aad_of(std::size_t i) const {
+    return aad_offsets.empty() ? aad : aad.subspan(aad_offsets[i], aad_lengths[i]);
+  }
+};
+
+// Throws Error{invalid_argument} that names the chunk where the columns cannot be right: lengths of columns, a range
+// outside of its buffer, outputs that overlap, anything that is read and overlaps `out`, an algorithm that
+// authenticates nothing, a key index.
+void check_file_chunks(const FileChunks& chunks);
+
+// Chunks of a regular file as columns, made by all cores.
+class RegularChunks {
+ public:
+  // The chunks of a whole file, of the file's text_len bytes of plaintext, that hold [begin, begin + len); none for no
+  // bytes. Throws Error{invalid_argument} where the range or the layout cannot be.
+  RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file, std::uint64_t begin,
+                std::uint64_t len);
+
+  // `count` chunks from `first` on, which have len bytes of plaintext; is_final: the file ends with them. The final
+  // one may be empty.
+  static RegularChunks whole(const Sealing& sealing, std::uint64_t first, std::size_t count, std::uint64_t len,
+                             bool is_final);
+
+  // Sets the sealing and all columns that the rules give; they stay for as long as this object.
+  void fill(FileChunks& chunks) const;
+
+ private:
+  RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file);
+
+  void make_columns(std::uint64_t first, std::size_t count, bool in_parts);
+  void make(std::uint64_t i);
+  std::uint64_t length_of(std::uint64_t i) const;
+
+  // Memory that the cores write first, and so have the system's pages made: that is most of the time.
+  template <class T>
+  using Column = std::unique_ptr<T[]>;
+
+  const Sealing sealing_;
+  const std::uint64_t text_len_, chunks_of_file_;
+  std::uint64_t first_ = 0;
+  std::size_t count_ = 0;
+  Column<std::uint64_t> file_offsets_, lengths_, skips_, takes_;  // the last two: null where all is wanted
+  Column<std::uint8_t> ivs_, aad_;                                // null where the rules give none
+  Column<std::uint64_t> aad_offsets_, aad_lengths_;
+};
+
+}  // namespace warpcipher
