@@ -20,7 +20,7 @@ def test_paper(name: str) -> None:
 
 
 def test_timeline() -> None:
-    report = lab.timeline(lab.Settings(quick=True, repetitions=1))
+    report = lab.run("timeline", lab.Settings(quick=True, repetitions=1))
     assert not report.skipped
     (plot,) = report.plots
     assert len(plot.series) == 2 + len(lab.PAPERS) - 1  # quirem2013 has no AES-128

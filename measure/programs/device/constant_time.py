@@ -11,12 +11,14 @@ Classic tables of 4 KiB are the control, which must fail.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import shutil
+import subprocess
 import sys
 from dataclasses import asdict
 from statistics import fmean
 
-from warpcipher_measure import profiler
 from warpcipher_measure.machine import look
 
 LOADS = "smsp__inst_executed_op_shared_ld.sum"
@@ -33,19 +35,25 @@ Counts = dict[str, list[dict[str, float]]]
 
 
 def count(program: str) -> dict[str, Counts]:
-    command = [program, "--count"]
-    launches, lines = profiler.count(command, METRICS, "--clock-control", "none")
+    """Of each kernel and kind of data. A line of ncu has one metric of a launch."""
+    ncu = shutil.which("ncu") or sys.exit("ncu (Nsight Compute) is not on PATH")
+    command = [ncu, "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS)]
+    command += [program, "--count"]
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    lines = output.splitlines()
     cases = iter(line.split()[1:] for line in lines if line.startswith("case "))
     found: dict[str, Counts] = {}
     counts: dict[str, float] = {}
-    for kernel, metrics in launches:
-        if "fill_kernel" in kernel:
+    filled = ""
+    for row in csv.DictReader(line for line in lines if line.startswith('"')):
+        kernel = row["Kernel Name"]
+        if "fill_kernel" in kernel and row["ID"] != filled:
+            filled = row["ID"]
             name, data = next(cases)
             counts = dict.fromkeys(METRICS, 0.0)
             found.setdefault(name, {}).setdefault(data, []).append(counts)
         elif not any(own in kernel for own in OWN):
-            for metric in METRICS:
-                counts[metric] += metrics[metric]
+            counts[row["Metric Name"]] += float(row["Metric Value"].replace(",", ""))
     return found
 
 

@@ -239,18 +239,11 @@ def lab(
         return
     wanted = (*papers.PAPERS, *(name for name in names if name != ALL)) if ALL in names else names
     chosen = list(dict.fromkeys(wanted))
-    for name in chosen:
-        if name not in (*papers.PAPERS, TIMELINE):
-            known = ", ".join((*papers.PAPERS, ALL))
-            raise usage(f"no paper {name!r}: there are {known} and {TIMELINE}")
     settings = papers.Settings(
         quick=quick, device=device, repetitions=repetitions, values=_values(values)
     )
     for name in chosen:
-        if name != TIMELINE:
-            papers.find_paper(name).values(settings)
-        elif settings.values:
-            raise usage(f"--set is given: {TIMELINE} has no parameters")
+        papers.find_paper(name).values(settings)  # refuses what is wrong before anything is run
     if out is not None:
         try:
             os.makedirs(out, exist_ok=True)  # noqa: PTH103 - the other checks of names work on strings
@@ -260,11 +253,7 @@ def lab(
             _check_outputs(name, out, force)
     reports = []
     for name in chosen:
-        result = (
-            papers.timeline(settings, _watch)
-            if name == TIMELINE
-            else papers.run(name, settings, _watch)
-        )
+        result = papers.run(name, settings, _watch)
         reports.append(result)
         if out is not None:
             _write_all(result, out, force)

@@ -12,14 +12,14 @@ measuring, never for secrets, and nothing else in the package uses them.
 
 from __future__ import annotations
 
-from .papers import PAPERS, find_paper
+from .papers import PAPERS
 from .report import markdown
 from .results import Conclusion, LeftOut, Measurement, Plot, Point, Series, Table
 from .results import PaperReport as Report
+from .runner import find_paper
 from .runner import run_paper as run
-from .session import Paper, Parameter, Variant, variants
+from .session import Paper, Parameter, Session, Variant, variants
 from .settings import LabSettings as Settings
-from .timeline import timeline
 
 __all__ = [
     "PAPERS",
@@ -32,12 +32,12 @@ __all__ = [
     "Point",
     "Report",
     "Series",
+    "Session",
     "Settings",
     "Table",
     "Variant",
     "find_paper",
     "markdown",
     "run",
-    "timeline",
     "variants",
 ]

@@ -196,7 +196,6 @@ def markdown(report: PaperReport) -> str:
             "## Conclusions",
             as_table(Table("", "", ("the paper says", "here", "holds"), rows)),
         ]
-    parts += report.notes
     leaking = dict.fromkeys(
         entry.variant for entry in report.measurements if not entry.constant_time
     )

@@ -296,4 +296,3 @@ class PaperReport(_Run):
     tables: list[Table] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     conclusions: list[Conclusion] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)

@@ -15,9 +15,10 @@ from typing import TypeAlias, TypeVar
 
 import warpcipher as wc
 
-from . import _native, bounds, cases, machine, memory, openssl, pyca, rows
-from .papers import find_paper
+from . import _native, bounds, cases, machine, memory, openssl, pyca, rows, timeline
+from .papers import PAPERS
 from .results import Bound, LeftOut, Machine, PaperReport, PeerRow, Report, Row
+from .session import Paper, Session
 from .settings import LabSettings, Settings, shown_size
 
 News: TypeAlias = "Machine | Bound | Row | PeerRow | LeftOut"
@@ -197,6 +198,17 @@ def expected_seconds(known: list[tuple[int, float]], size: int) -> float:
     return seconds_last + per_byte * (size - size_last)
 
 
+def find_paper(name: str) -> Paper:
+    """ValueError: no paper of that name."""
+    if name == timeline.NAME:
+        return timeline.PAPER
+    try:
+        return PAPERS[name]
+    except KeyError:
+        known = ", ".join(PAPERS)
+        raise ValueError(f"no paper {name!r}: there are {known} and {timeline.NAME}") from None
+
+
 def run_paper(
     name: str,
     settings: LabSettings | None = None,
@@ -213,10 +225,10 @@ def run_paper(
     paper.values(settings)  # refuses before anything is measured
     found = machine.look(settings.device)
     observe(found)
-    session = paper.session(settings, found, observe)
-    reasons = {entry: session.missing(entry) for entry in session.variants}
-    if all(reasons.values()):
-        raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons.popitem()[1]}")
+    session = Session(paper, settings, found, observe)
+    reasons = [session.missing(entry) for entry in session.variants]
+    if reasons and all(reasons):
+        raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons[0]}")
     paper.run(session)
     report = PaperReport(
         paper=paper.name,
@@ -232,7 +244,6 @@ def run_paper(
         tables=session.tables,
         plots=session.plots,
         conclusions=session.conclusions,
-        notes=session.notes,
         skipped=session.skipped,
     )
     return finish(report, start)

@@ -14,7 +14,18 @@ import warpcipher as wc
 
 from . import _native, timing
 from .memory import DeviceMemory, HostMemory, Memory, fill
-from .results import Cell, Conclusion, LeftOut, Machine, Measurement, Plot, Point, Spread, Table
+from .results import (
+    Cell,
+    Conclusion,
+    LeftOut,
+    Machine,
+    Measurement,
+    Plot,
+    Point,
+    Series,
+    Spread,
+    Table,
+)
 from .settings import LabSettings, repetitions_of
 
 if TYPE_CHECKING:
@@ -52,36 +63,35 @@ def fresh(algorithm: str) -> tuple[bytes, bytes]:
 class Session:
     """One run of one paper on one machine.
 
-    paper:   its name.
     values:  of its parameters, by name.
     observe: called with each measurement and omission.
     """
 
     def __init__(
         self,
-        paper: str,
-        values: Mapping[str, int],
+        paper: Paper,
         settings: LabSettings,
         machine: Machine,
         observe: Callable[[object], object] = lambda _: None,
     ) -> None:
-        self.paper = paper
+        self.paper = paper.name
+        self.values = paper.values(settings)
         self.quick = settings.quick
-        self.values = dict(values)
         self.repetitions = repetitions_of(settings.repetitions, settings.quick)
         self.machine = machine
+        self.settings = settings
         self.device = settings.device
-        self.variants = variants(paper)
+        self.variants = variants(paper.name) if paper.name in _native.papers() else {}
         self.measurements: list[Measurement] = []
         self.tables: list[Table] = []
         self.plots: list[Plot] = []
         self.conclusions: list[Conclusion] = []
-        self.notes: list[str] = []
         self.skipped: list[LeftOut] = []
+        self._of_paper = paper
         self._least_seconds = 0.0005 if settings.quick else 0.003
         self._most_seconds = 0.1 if settings.quick else 0.7
-        self._observe = observe
-        self._checked: dict[tuple[object, ...], str] = {}
+        self.observe = observe
+        self._checked: set[tuple[object, ...]] = set()
         self.stream = _native.WorkStream(settings.device) if machine.gpu is not None else None
 
     # --- what can run -----------------------------------------------------------------------------
@@ -101,11 +111,20 @@ class Session:
             self.skip(f"variant {variant}", needs + reason)
         return not reason
 
+    def all_can_run(self, names: Iterable[str]) -> bool:
+        """Whether all can run here; each that cannot is reported."""
+        return not [name for name in names if not self.can_run(name)]
+
+    @property
+    def multiprocessors(self) -> int:
+        """Of the GPU; 1 without one."""
+        return 1 if self.machine.gpu is None else self.machine.gpu.multiprocessors
+
     def skip(self, what: str, reason: str) -> None:
         entry = LeftOut(what, reason)
         if entry not in self.skipped:
             self.skipped.append(entry)
-            self._observe(entry)
+            self.observe(entry)
 
     # --- the report -------------------------------------------------------------------------------
 
@@ -114,8 +133,22 @@ class Session:
     ) -> None:
         self.tables.append(Table(title, source, header, tuple(rows)))
 
-    def plot(self, *what: Any, **how: Any) -> None:
-        self.plots.append(Plot(*what, **how))
+    def lines(
+        self,
+        name: str,
+        title: str,
+        labels: tuple[str, str],
+        lines: Mapping[str, Mapping[int, float]],
+        *levels: Series,
+    ) -> None:
+        """A plot of lines over logarithmic axes. labels: of x and y."""
+        series = (*(Series.of(label, line) for label, line in lines.items()), *levels)
+        self.plots.append(Plot(name, title, *labels, series, log_x=True, log_y=True))
+
+    def bars(
+        self, name: str, title: str, labels: tuple[str, str], *series: Series, log_y: bool = False
+    ) -> None:
+        self.plots.append(Plot(name, title, *labels, series, kind="bars", log_y=log_y))
 
     def conclude(self, said: str, here: str, holds: bool | None) -> None:
         self.conclusions.append(Conclusion(said, here, holds))
@@ -142,6 +175,15 @@ class Session:
         found = HostMemory(max(size, 1), pinned=False)
         fill(found, self.stream)
         return found
+
+    def buffers(self, variant: str, size: int) -> tuple[Memory, Memory]:
+        """For a text and for its result."""
+        return self.memory(variant, size), self.memory(variant, size)
+
+    def writer(self, variant: str, job: _native.Job, size: int) -> Callable[[], None]:
+        """A call of a job that takes no text and writes `size` bytes."""
+        target = self.memory(variant, size)
+        return lambda: self.run(job, target, 0, target, size)
 
     def device_memory(self, size: int) -> Memory:
         """Random bytes on the GPU."""
@@ -195,33 +237,35 @@ class Session:
 
     # --- checks -----------------------------------------------------------------------------------
 
+    def expect(
+        self, variant: str, job: _native.Job, text: bytes, expected: bytes, what: str = ""
+    ) -> None:
+        """EngineError: a job makes something else of a text."""
+        if self.result(variant, job, text, len(expected)) != expected:
+            raise self.wrong(variant, what)
+
+    def wrong(self, variant: str, what: str = "") -> wc.EngineError:
+        return wc.EngineError(f"variant {variant!r} of {self.paper} is wrong{what}")
+
     def check_cipher(
-        self,
-        variant: str,
-        algorithm: str,
-        sizes: tuple[int, ...],
-        direction: str = "encrypt",
-        **parameters: int,
-    ) -> str:
+        self, variant: str, algorithm: str, sizes: tuple[int, ...], **parameters: int
+    ) -> None:
         """Compares a variant that is a cipher with the reference engine, on random texts under
         random keys; texts of more than REFERENCE_MOST bytes, for which that is too slow, with the
-        cpu engine. Returns what it was compared with. EngineError: it differs."""
-        done = (variant, algorithm, direction, sizes, tuple(sorted(parameters.items())))
-        if done not in self._checked:
-            for size in sizes:
-                key, iv = fresh(algorithm)
-                text = os.urandom(size)
-                engine = "reference" if size <= REFERENCE_MOST else "cpu"
-                cipher = wc.Cipher(cast("AlgorithmName", algorithm), key, engine=engine)
-                expected = getattr(cipher, direction)(text, iv=iv if iv else None)
-                got = self.result(variant, self.job(variant, key, iv, **parameters), text, size)
-                if got != expected:
-                    raise wc.EngineError(
-                        f"variant {variant!r} of {self.paper} is wrong for {size} bytes of "
-                        f"{algorithm}: its result differs from that of the {engine} engine"
-                    )
-            self._checked[done] = CHECKED
-        return self._checked[done]
+        cpu engine."""
+        done = (variant, algorithm, sizes, tuple(sorted(parameters.items())))
+        if done in self._checked:
+            return
+        for size in sizes:
+            key, iv = fresh(algorithm)
+            text = os.urandom(size)
+            engine = "reference" if size <= REFERENCE_MOST else "cpu"
+            cipher = wc.Cipher(cast("AlgorithmName", algorithm), key, engine=engine)
+            expected = getattr(cipher, self._of_paper.direction)(text, iv=iv or None)
+            job = self.job(variant, key, iv, **parameters)
+            what = f" for {size} bytes of {algorithm}: it differs from the {engine} engine"
+            self.expect(variant, job, text, expected, what)
+        self._checked.add(done)
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -240,18 +284,37 @@ class Session:
             latency=False,
         ).seconds
 
+    def measure(
+        self,
+        variant: str,
+        call: Callable[[], object],
+        amount: int,
+        checked: str = CHECKED,
+        *,
+        residence: str = "",
+        unit: str = "bytes",
+        **parameters: int | str,
+    ) -> Measurement:
+        """Times a call, and keeps it as a figure. residence: "device" and by events for what needs
+        a GPU, "host" for what does not, unless it is given; then by the host's clock."""
+        on_device = not residence and self.variants[variant].needs_gpu
+        seconds = self.time(call, on_device=on_device)
+        where = residence or ("device" if on_device else "host")
+        return self.add(variant, amount, seconds, checked, residence=where, unit=unit, **parameters)
+
     def add(
         self,
         variant: str,
         amount: int,
         seconds: Spread,
-        checked: str,
+        checked: str = CHECKED,
         *,
         residence: str,
         unit: str = "bytes",
         **parameters: int | str,
     ) -> Measurement:
-        """Keeps a figure, and reports it."""
+        """Keeps a figure, and reports it. What is no variant is the product."""
+        known = self.variants.get(variant)
         found = Measurement(
             variant=variant,
             parameters=dict(parameters),
@@ -260,35 +323,71 @@ class Session:
             residence=residence,
             seconds=seconds,
             checked=checked,
-            constant_time=self.variants[variant].constant_time
-            if variant in self.variants
-            else True,
+            constant_time=known is None or known.constant_time,
         )
         self.measurements.append(found)
-        self._observe(found)
+        self.observe(found)
         return found
 
     def measure_cipher(
         self,
         variant: str,
-        algorithm: str,
         size: int,
-        check_sizes: tuple[int, ...],
-        buffers: tuple[Memory, Memory],
-        direction: str = "encrypt",
+        buffers: tuple[Memory, Memory] | None = None,
+        *,
+        algorithm: str | None = None,
+        check_sizes: tuple[int, ...] | None = None,
         **parameters: int,
     ) -> Measurement:
         """Checks a cipher, then times it from the first buffer into the second."""
-        checked = self.check_cipher(variant, algorithm, check_sizes, direction, **parameters)
+        algorithm = algorithm or self._of_paper.algorithm
+        self.check_cipher(
+            variant, algorithm, check_sizes or self._of_paper.check_sizes, **parameters
+        )
         key, iv = fresh(algorithm)
         job = self.job(variant, key, iv, **parameters)
-        source, target = buffers
-        on_device = self.variants[variant].needs_gpu
-        seconds = self.time(lambda: self.run(job, source, size, target, size), on_device=on_device)
+        source, target = buffers or self.buffers(variant, size)
         shown: Mapping[str, Any] = {"algorithm": algorithm, **parameters}
-        return self.add(
-            variant, size, seconds, checked, residence="device" if on_device else "host", **shown
+        return self.measure(
+            variant, lambda: self.run(job, source, size, target, size), size, **shown
         )
+
+    def rates(self, names: Iterable[str], size: int, **parameters: Any) -> dict[str, float]:
+        """GB/s of ciphers that work on the same memory."""
+        names = list(names)
+        buffers = self.buffers(names[0], size)
+        return {
+            name: self.measure_cipher(name, size, buffers, **parameters).gigabytes for name in names
+        }
+
+    def up_to(
+        self,
+        limit: str,
+        what: str,
+        sizes: Iterable[int],
+        measure: Callable[[int], Measurement],
+    ) -> dict[int, Measurement]:
+        """Measures at sizes that rise, up to where a call would take more milliseconds than the
+        parameter `limit` says, judged by the size before."""
+        most = self.values[limit] / 1e3
+        found: dict[int, Measurement] = {}
+        for size in sizes:
+            expected = in_proportion(found, size) if found else 0
+            if expected > most:
+                reason = f"would take about {expected:.2g} s a call: {limit} is {most * 1e3:g}"
+                self.skip(f"{what}, {size} and more", reason)
+                break
+            found[size] = measure(size)
+        return found
+
+    def points(self, names: Iterable[str], size: int, **parameters: int) -> list[Point]:
+        """Ciphers for the timeline; none where one of them cannot run."""
+        names = list(names)
+        if not self.all_can_run(names):
+            return []
+        start = len(self.measurements)
+        self.rates(names, size, **parameters)
+        return [self.point(entry.variant, entry) for entry in self.measurements[start:]]
 
     def point(self, label: str, found: Measurement, gigabytes: float | None = None) -> Point:
         """A measurement, for the timeline. gigabytes: where it is not in bytes."""
@@ -303,20 +402,25 @@ class Session:
         )
 
 
+def in_proportion(found: Mapping[int, Measurement], size: int) -> float:
+    """Seconds of a size: as measured, or in proportion to the largest that was."""
+    if size in found:
+        return found[size].seconds.median
+    last = max(found)
+    return found[last].seconds.median * size / last
+
+
 class RoundTrip:
     """Memory of `size` bytes on both sides, twice: for a text and for its result. Page-locked on
-    the host, as only that can be copied while a kernel runs.
+    the host, as only that can be copied while a kernel runs, unless it is to be pageable."""
 
-    `extra`: bytes of device memory after each.
-    """
-
-    def __init__(self, session: Session, size: int, *, extra: int = 0) -> None:
+    def __init__(self, session: Session, size: int, *, pinned: bool = True) -> None:
+        self._session = session
         self._stream = session.need_stream()
-        self.size = size
-        self.host_source = HostMemory(size, pinned=True)
-        self.host_target = HostMemory(size, pinned=True)
-        self.source = DeviceMemory(size + extra, self._stream)
-        self.target = DeviceMemory(size + extra, self._stream)
+        self.host_source = HostMemory(size, pinned=pinned)
+        self.host_target = HostMemory(size, pinned=pinned)
+        self.buffers = DeviceMemory(size, self._stream), DeviceMemory(size, self._stream)
+        self.source, self.target = self.buffers
         fill(self.host_source, None)
         fill(self.source, self._stream)
 
@@ -328,10 +432,14 @@ class RoundTrip:
         """Enqueues the copy of the result."""
         self._stream.copy(self.host_target.pointer, self.target.pointer, size)
 
+    def run(self, job: _native.Job, size: int, out_size: int) -> None:
+        """Enqueues the kernel."""
+        self._session.run(job, self.source, size, self.target, out_size)
+
     def one_after_another(self, job: _native.Job, size: int) -> None:
         """Enqueues the copy of the text, the kernel, the copy of the result."""
         self.to_device(size)
-        job.run(self.source.pointer, size, self.target.pointer, size, self._stream.pointer)
+        self.run(job, size, size)
         self.to_host(size)
 
     def overlapped(
@@ -369,8 +477,10 @@ class Parameter:
 class Paper:
     """One paper.
 
-    run:      measures with a session, and gives it tables, plots and conclusions.
-    timeline: measures the paper's AES-128 kernels for `warpcipher lab timeline`.
+    run:         measures with a session, and gives it tables, plots and conclusions.
+    timeline:    measures the paper's AES-128 kernels for `warpcipher lab timeline`.
+    algorithm:   and direction of its kernels that are ciphers.
+    check_sizes: bytes of the texts that these are checked with.
     """
 
     name: str
@@ -378,16 +488,10 @@ class Paper:
     citation: str
     parameters: tuple[Parameter, ...]
     run: Callable[[Session], None]
-    timeline: Callable[[Session], list[Point]]
-
-    def session(
-        self,
-        settings: LabSettings,
-        machine: Machine,
-        observe: Callable[[object], object] = lambda _: None,
-    ) -> Session:
-        """A run of this paper. ValueError: a setting that it does not take."""
-        return Session(self.name, self.values(settings), settings, machine, observe)
+    timeline: Callable[[Session], list[Point]] = lambda _: []
+    algorithm: str = ""
+    direction: str = "encrypt"
+    check_sizes: tuple[int, ...] = (16, 4112, 65536)
 
     def values(self, settings: LabSettings) -> dict[str, int]:
         """Every parameter's value. ValueError: unknown, or outside of its limits."""

@@ -5,19 +5,16 @@ lab and of the product on the GPU at hand."""
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
-from . import machine, published
+from . import published
 from .papers import PAPERS
-from .results import Measurement, PaperReport, Plot, Point, Series, Table, shown
-from .runner import finish, now
-from .session import CHECKED, Session
-from .settings import LabSettings
+from .results import Plot, Point, Series, Table, shown
+from .session import Paper, Session
 
 if TYPE_CHECKING:
     from warpcipher._types import AlgorithmName
@@ -29,59 +26,9 @@ ALGORITHMS: tuple[AlgorithmName, ...] = ("aes-128-ecb", "aes-128-ctr")
 SIZE, CHECK_SIZE = 1 << 32, 4112  # that of docs/performance.md
 
 
-def timeline(
-    settings: LabSettings | None = None, observe: Callable[[object], object] = lambda _: None
-) -> PaperReport:
-    """The papers' own figures, and on a GPU those of every AES-128 kernel here.
-
-    ValueError: a wrong setting; there are no parameters. EngineError: a kernel gave a wrong result.
-    """
-    settings = settings or LabSettings()
-    if settings.values:
-        raise ValueError(f"no parameter {next(iter(settings.values))!r} of {NAME}: there are none")
-    start, started = time.perf_counter(), now()
-    found = machine.look(settings.device)
-    observe(found)
-    points = _published()
-    sessions = [paper.session(settings, found, observe) for paper in PAPERS.values()]
-    measurements: list[Measurement] = []
-    if found.gpu is None:
-        sessions[0].skip(
-            "the kernels of the lab and of the product", f"no GPU: {found.without_gpu}"
-        )
-    else:
-        for session, paper in zip(sessions, PAPERS.values(), strict=True):
-            points += paper.timeline(session)
-            measurements += [
-                replace(entry, variant=f"{session.paper}: {entry.variant}")
-                for entry in session.measurements
-            ]
-        product = next(iter(PAPERS.values())).session(settings, found, observe)
-        points += _product(product)
-        measurements += product.measurements
-    report = PaperReport(
-        paper=NAME,
-        title=TITLE,
-        citation="Published values are hollow in the plot; the others were measured here. "
-        "What papers give in Gbit/s is shown in GB/s: an eighth of the number.",
-        version=wc.__version__,
-        started=started,
-        quick=settings.quick,
-        repetitions=sessions[0].repetitions,
-        values={},
-        machine=found,
-        measurements=measurements,
-        tables=[_table(points)],
-        plots=[_plot(points)],
-        skipped=[entry for session in sessions for entry in session.skipped],
-    )
-    for point in points:
-        observe(point)
-    return finish(report, start)
-
-
-def _published() -> list[Point]:
-    return [
+def run(session: Session) -> None:
+    """The papers' own figures, and on a GPU those of every AES-128 kernel here."""
+    points = [
         Point(
             year=entry["year"],
             label=entry["label"],
@@ -92,35 +39,42 @@ def _published() -> list[Point]:
         )
         for entry in published.load(NAME)["points"]
     ]
+    if session.machine.gpu is None:
+        reason = f"no GPU: {session.machine.without_gpu}"
+        session.skip("the kernels of the lab and of the product", reason)
+    else:
+        for paper in PAPERS.values():
+            its_session = Session(paper, session.settings, session.machine, session.observe)
+            points += paper.timeline(its_session)
+            session.skipped += its_session.skipped
+            session.measurements += [
+                replace(entry, variant=f"{paper.name}: {entry.variant}")
+                for entry in its_session.measurements
+            ]
+        points += _product(session)
+    session.tables.append(_table(points))
+    session.plots.append(_plot(points))
+    for point in points:
+        session.observe(point)
 
 
 def _product(session: Session) -> list[Point]:
     """The product's kernels, in device memory."""
     points = []
-    source, target = (session.device_memory(SIZE) for _ in range(2))
-    stream = session.need_stream().pointer
+    source, target = (session.device_memory(SIZE).view(0, SIZE) for _ in range(2))
+    stream = session.need_stream().pointer or None
     for algorithm in ALGORITHMS:
         key, iv = os.urandom(16), None if algorithm.endswith("ecb") else os.urandom(16)
         cipher = wc.Cipher(algorithm, key, engine=ENGINE)
         text = os.urandom(CHECK_SIZE)
-        if cipher.encrypt(text, iv=iv) != wc.Cipher(algorithm, key, engine="reference").encrypt(
-            text, iv=iv
-        ):
+        reference = wc.Cipher(algorithm, key, engine="reference")
+        if cipher.encrypt(text, iv=iv) != reference.encrypt(text, iv=iv):
             raise wc.EngineError(f"the {ENGINE} engine is wrong for {algorithm}")
-        text_there, result_there = source.view(0, SIZE), target.view(0, SIZE)
-        seconds = session.time(
-            lambda: cipher.encrypt(text_there, iv=iv, out=result_there, stream=stream or None),  # noqa: B023
-            on_device=True,
-        )
-        entry = session.add(
-            f"warpcipher: {algorithm}",
-            SIZE,
-            seconds,
-            CHECKED,
-            residence="device",
-            algorithm=algorithm,
-        )
-        points.append(replace(session.point(algorithm, entry), label=f"warpcipher: {algorithm}"))
+        call = partial(cipher.encrypt, source, iv=iv, out=target, stream=stream)
+        seconds = session.time(call, on_device=True)
+        label = f"warpcipher: {algorithm}"
+        entry = session.add(label, SIZE, seconds, residence="device", algorithm=algorithm)
+        points.append(replace(session.point(label, entry), label=label))
     return points
 
 
@@ -174,3 +128,13 @@ def _plot(points: list[Point]) -> Plot:
         kind="points",
         log_y=True,
     )
+
+
+PAPER = Paper(
+    name=NAME,
+    title=TITLE,
+    citation="Published values are hollow in the plot; the others were measured here. What papers "
+    "give in Gbit/s is shown in GB/s: an eighth of the number.",
+    parameters=(),
+    run=run,
+)

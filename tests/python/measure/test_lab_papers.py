@@ -17,14 +17,7 @@ import pytest
 import warpcipher as wc
 from lab_stand_in import Asked, Oracle
 from warpcipher_measure import _native, lab, timeline
-from warpcipher_measure.papers import (
-    billava2022,
-    harrison2008,
-    harrison2008_payloads,
-    iwai2012,
-    quirem2013,
-    yang2007,
-)
+from warpcipher_measure.papers import harrison2008_payloads, quirem2013, yang2007
 
 
 def _encrypt(asked: Asked) -> bytes:
@@ -134,8 +127,9 @@ CASES = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The reference engine is slow."""
-    for paper in (billava2022, harrison2008, iwai2012, quirem2013, yang2007):
-        monkeypatch.setattr(paper, "CHECK_SIZES", (16, 1040))
+    for name, paper in lab.PAPERS.items():
+        monkeypatch.setitem(lab.PAPERS, name, replace(paper, check_sizes=(16, 1040)))
+    monkeypatch.setattr(quirem2013, "CHECK_SIZES", (16, 1040))
     monkeypatch.setattr(harrison2008_payloads, "ENGINE", "cpu")
     monkeypatch.setattr(harrison2008_payloads, "MOST_MESSAGES", 64)
     for name, value in (("SERIAL_COUNT", 32), ("LARGE_COUNT", 16), ("SMALL_COUNT", 16)):
@@ -202,7 +196,7 @@ def test_timeline(small: pytest.MonkeyPatch) -> None:
             for entry in paper.parameters
         )
         small.setitem(lab.PAPERS, name, replace(paper, parameters=tuple(parameters)))
-    report = lab.timeline(lab.Settings(quick=True, repetitions=1))
+    report = lab.run("timeline", lab.Settings(quick=True, repetitions=1))
     (plot,) = report.plots
     names = [series.label for series in plot.series]
     measured = ["yang2007", "harrison2008", "iwai2012", "billava2022", "warpcipher"]
@@ -213,7 +207,7 @@ def test_timeline(small: pytest.MonkeyPatch) -> None:
     assert len(table.rows) == sum(len(series.x) for series in plot.series)
     assert lab_stand_in.GPU.name in lab.markdown(report)
     with pytest.raises(ValueError, match="no parameter 'x' of timeline"):
-        lab.timeline(lab.Settings(values={"x": 1}))
+        lab.run("timeline", lab.Settings(values={"x": 1}))
 
 
 def test_the_operations_of_yang_are_those_of_the_circuits() -> None:

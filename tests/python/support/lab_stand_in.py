@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from warpcipher_measure import _native, machine, runner, session
-from warpcipher_measure.papers import quirem2013
 from warpcipher_measure.results import Gpu, Machine
 
 GPU = Gpu("a stand-in", "9.0", 4, 1 << 20, 1 << 30, 1 << 30, "0", "13.0", "13.0")
@@ -137,7 +136,6 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
 
     monkeypatch.setattr(runner.machine, "look", _look)
     monkeypatch.setattr(runner.machine, "gpu_state", lambda _bus: {"clocks.sm": "1980 MHz"})
-    monkeypatch.setattr(quirem2013, "counters", lambda *_: "a stand-in has none")
     monkeypatch.setattr(session, "DeviceMemory", Memory)
     monkeypatch.setattr(session, "fill", _fill)
     for name, stand_in in (

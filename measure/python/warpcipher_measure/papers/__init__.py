@@ -16,11 +16,3 @@ PAPERS: dict[str, Paper] = {
         billava2022.PAPER,
     )
 }
-
-
-def find_paper(name: str) -> Paper:
-    """ValueError: no paper of that name."""
-    try:
-        return PAPERS[name]
-    except KeyError:
-        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}") from None

@@ -11,16 +11,16 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 
 from .. import published
 from ..report import shown_time
-from ..results import Cell, Conclusion, Series, Spread, shown
-from ..session import CHECKED, Session
+from ..results import Cell, Series, Spread, shown
+from ..session import Session
 from ..settings import shown_size
 
 if TYPE_CHECKING:
@@ -47,100 +47,86 @@ class Message:
         """Bytes of a payload's text that are the message's: whole blocks."""
         return 16 * (self.blocks - (self.padding == 16))
 
+    @property
+    def algorithm(self) -> AlgorithmName:
+        return "aes-128-cbc" if self.serial else "aes-128-ctr"
+
+
+def size_of(messages: Sequence[Message]) -> int:
+    return 16 * sum(message.blocks for message in messages)
+
 
 def described(messages: Sequence[Message]) -> bytes:
     """As the jobs take messages (lab/harrison2008_payload.hpp), each with a random IV."""
     ivs = os.urandom(16 * len(messages))
-    header = cache(
-        lambda message: struct.pack(
-            "=4I", message.blocks, message.serial, message.key, message.padding
-        )
-    )
-    return b"".join(
-        header(message) + ivs[16 * i : 16 * i + 16] for i, message in enumerate(messages)
-    )
+    header = cache(lambda m: struct.pack("=4I", m.blocks, m.serial, m.key, m.padding))
+    return b"".join(header(m) + ivs[16 * i : 16 * i + 16] for i, m in enumerate(messages))
 
 
-def streams_size(messages: int, keys: int) -> int:
-    """Bytes of a payload's streams: descriptors, key schedules, logical thread index."""
-    return 44 * messages + 176 * keys
-
-
-def check(session: Session, variant: str) -> str:
-    """A payload of both modes, many lengths and some keys, against the reference engine."""
-    keys = [os.urandom(16) for _ in range(3)]
-    messages = [Message(1 + 37 * i % 70, i % 3 == 0, i % 3, i % 17) for i in range(50)]
-    payload = described(messages)
-    text = os.urandom(sum(message.text_size for message in messages))
-    job = session.job(variant, b"".join(keys), payload, multiprocessors=2)
-    got = session.result(variant, job, text, 16 * sum(message.blocks for message in messages))
-    start = start_there = 0
-    for i, message in enumerate(messages):
-        end, end_there = start + message.text_size, start_there + 16 * message.blocks
-        padding = bytes([message.padding]) * message.padding
-        whole = text[start:end][: 16 * message.blocks - message.padding] + padding
-        algorithm: AlgorithmName = "aes-128-cbc" if message.serial else "aes-128-ctr"
-        cipher = wc.Cipher(algorithm, keys[message.key], engine="reference")
-        expected = cipher.encrypt(whole, iv=payload[32 * i + 16 : 32 * i + 32])
-        if got[start_there:end_there] != expected:
-            raise wc.EngineError(f"variant {variant!r} of {NAME} is wrong for message {i}")
-        start, start_there = end, end_there
-    return CHECKED
+def sealed(
+    messages: Sequence[Message], keys: Sequence[bytes], ivs: list[bytes], text: bytes
+) -> bytes:
+    """What the reference engine makes of the messages of a payload."""
+    found, start = [], 0
+    for message, iv in zip(messages, ivs, strict=True):
+        whole = text[start : start + message.text_size][: 16 * message.blocks - message.padding]
+        start += message.text_size
+        cipher = wc.Cipher(message.algorithm, keys[message.key], engine="reference")
+        found.append(cipher.encrypt(whole + bytes([message.padding]) * message.padding, iv=iv))
+    return b"".join(found)
 
 
 class Runner:
-    """Payloads on the GPU, the same text again and again."""
+    """Payloads on the GPU, the same text again and again. All times are the host's."""
 
     def __init__(self, session: Session, size: int) -> None:
         self._session = session
-        self.source = session.memory(STRIPED, size)
-        self.target = session.memory(STRIPED, size)
-        gpu = session.machine.gpu
-        self._multiprocessors = gpu.multiprocessors if gpu is not None else 1
+        self.source, self.target = session.buffers(STRIPED, size)
         for variant in (DIRECT, STRIPED):
-            check(session, variant)
+            self._check(variant)
         for serial in (False, True):
             self._check_product(serial=serial)
 
-    def paper(self, messages: Sequence[Message], keys: int, variant: str = STRIPED) -> Spread:
+    def _check(self, variant: str) -> None:
+        """A payload of both modes, many lengths and some keys."""
+        keys = [os.urandom(16) for _ in range(3)]
+        messages = [Message(1 + 37 * i % 70, i % 3 == 0, i % 3, i % 17) for i in range(50)]
+        payload = described(messages)
+        ivs = [payload[i + 16 : i + 32] for i in range(0, len(payload), 32)]
+        text = os.urandom(sum(message.text_size for message in messages))
+        job = self._session.job(variant, b"".join(keys), payload, multiprocessors=2)
+        self._session.expect(variant, job, text, sealed(messages, keys, ivs, text))
+
+    def paper(self, messages: Sequence[Message], keys: int = 1, variant: str = STRIPED) -> Spread:
         """Seconds of serialisation, its copy to the GPU and the kernel."""
         text_size = sum(message.text_size for message in messages)
-        size = 16 * sum(message.blocks for message in messages)
-        job = self._session.job(
+        size, session = size_of(messages), self._session
+        job = session.job(
             variant,
             os.urandom(16 * keys),
             described(messages),
-            multiprocessors=self._multiprocessors,
+            multiprocessors=session.multiprocessors,
         )
-        seconds = self._session.time(
-            lambda: self._session.run(job, self.source, text_size, self.target, size),
-            on_device=False,
-        )
-        self._add(variant, messages, keys, seconds)
-        return seconds
+        call = partial(session.run, job, self.source, text_size, self.target, size)
+        return self._add(variant, messages, keys, session.time(call, on_device=False))
 
-    def product(self, blocks: int, count: int, keys: int, *, serial: bool) -> Spread:
-        """Seconds of `run_columns`, for messages of one length."""
-        call = self._columns(
-            blocks, [os.urandom(16) for _ in range(keys)], os.urandom(16 * count), serial=serial
-        )
+    def product(self, message: Message, count: int, keys: int = 1) -> Spread:
+        """Seconds of `run_columns`, for messages of one kind."""
+        secrets = [os.urandom(16) for _ in range(keys)]
+        call = self._columns(message, secrets, os.urandom(16 * count))
         seconds = self._session.time(call, on_device=False)
-        self._add(PRODUCT, [Message(blocks, serial)] * count, keys, seconds)
-        return seconds
+        return self._add(PRODUCT, [message] * count, keys, seconds)
 
-    def _columns(
-        self, blocks: int, keys: list[bytes], ivs: bytes, *, serial: bool
-    ) -> Callable[[], object]:
+    def _columns(self, message: Message, keys: list[bytes], ivs: bytes) -> Callable[[], object]:
         count = len(ivs) // 16
-        algorithm: AlgorithmName = "aes-128-cbc" if serial else "aes-128-ctr"
-        size = 16 * blocks * count
-        made = [wc.Key(algorithm, key) for key in keys]
-        lengths = array("Q", [16 * blocks]) * count
+        size = 16 * message.blocks * count
+        made = [wc.Key(message.algorithm, key) for key in keys]
+        lengths = array("Q", [16 * message.blocks]) * count
         key_index = array("Q", (i % len(keys) for i in range(count)))
         source, target = self.source.view(0, size), self.target.view(0, size)
         stream = self._session.need_stream().pointer
         return lambda: wc.run_columns(
-            algorithm,
+            message.algorithm,
             "encrypt",
             made,
             source,
@@ -153,36 +139,30 @@ class Runner:
         )
 
     def _check_product(self, *, serial: bool) -> None:
-        blocks, count = 5, 7
+        count = 7
         keys, ivs = [os.urandom(16) for _ in range(3)], os.urandom(16 * count)
-        text = os.urandom(16 * blocks * count)
+        messages = [Message(5, serial, i % 3) for i in range(count)]
+        text = os.urandom(size_of(messages))
         self._session.write(self.source, text)
-        self._columns(blocks, keys, ivs, serial=serial)()
+        self._columns(messages[0], keys, ivs)()
         self._session.wait()
-        got = self._session.read(self.target, len(text))
-        for i in range(count):
-            part = slice(16 * blocks * i, 16 * blocks * (i + 1))
-            cipher = wc.Cipher(
-                "aes-128-cbc" if serial else "aes-128-ctr", keys[i % 3], engine="reference"
-            )
-            if got[part] != cipher.encrypt(text[part], iv=ivs[16 * i : 16 * i + 16]):
-                raise wc.EngineError(f"{PRODUCT} is wrong for message {i}")
+        cut = [ivs[i : i + 16] for i in range(0, len(ivs), 16)]
+        if self._session.read(self.target, len(text)) != sealed(messages, keys, cut, text):
+            raise self._session.wrong(PRODUCT)
 
     def batch(self, messages: Sequence[Message], repetitions: int) -> Spread:
         """Seconds of `Batch.run`, for messages of both modes under one key."""
-        keys = {name: wc.Key(name, os.urandom(16)) for name in ("aes-128-cbc", "aes-128-ctr")}
+        keys = {m.algorithm: wc.Key(m.algorithm, os.urandom(16)) for m in messages}
         stream = self._session.need_stream().pointer
         times = []
         for _ in range(repetitions + 1):
-            batch = wc.Batch(ENGINE)
-            start = 0
+            batch, start = wc.Batch(ENGINE), 0
             for message in messages:
-                name: AlgorithmName = "aes-128-cbc" if message.serial else "aes-128-ctr"
                 length = 16 * message.blocks
                 batch.add(
-                    name,
+                    message.algorithm,
                     "encrypt",
-                    keys[name],
+                    keys[message.algorithm],
                     self.source.view(start, length),
                     iv=os.urandom(16),
                     out=self.target.view(start, length),
@@ -192,42 +172,35 @@ class Runner:
             batch.run(stream=stream or None)
             self._session.wait()
             times.append(time.perf_counter() - begin)
-        seconds = Spread.of(times[1:])  # the first makes what later ones find
-        self._add(PRODUCT, messages, 1, seconds)
+        # The first makes what later ones find.
+        return self._add(PRODUCT, messages, 1, Spread.of(times[1:]))
+
+    def _add(self, name: str, messages: Sequence[Message], keys: int, seconds: Spread) -> Spread:
+        counts: dict[str, Any] = {
+            "messages": len(messages),
+            "keys": keys,
+            "blocks": max(message.blocks for message in messages),
+            "padding": max(message.padding for message in messages),
+        }
+        self._session.add(name, size_of(messages), seconds, residence="device", **counts)
         return seconds
 
-    def _add(self, name: str, messages: Sequence[Message], keys: int, seconds: Spread) -> None:
-        self._session.add(
-            name,
-            16 * sum(message.blocks for message in messages),
-            seconds,
-            CHECKED,
-            residence="device",
-            messages=len(messages),
-            keys=keys,
-            blocks=max(message.blocks for message in messages),
-            padding=max(message.padding for message in messages),
-        )
+
+def serialisation(session: Session, messages: Sequence[Message]) -> Spread:
+    """Section 6.1: what the streams of a payload (descriptors, a key schedule, logical thread
+    index) cost one CPU thread before the GPU sees it."""
+    job = session.job("serialise", os.urandom(16), described(messages))
+    call = session.writer("serialise", job, 44 * len(messages) + 176)
+    checked = "what payloads make of it"
+    return session.measure("serialise", call, len(messages), checked, unit="messages").seconds
 
 
-def serialisation(
-    session: Session, messages: Sequence[Message], keys: int = 1, /, **parameters: int
-) -> Spread:
-    """Times the streams of a payload on one CPU thread; `parameters` name the measurement."""
-    size = streams_size(len(messages), keys)
-    job = session.job("serialise", os.urandom(16 * keys), described(messages))
-    target = session.memory("serialise", size)
-    seconds = session.time(lambda: session.run(job, target, 0, target, size), on_device=False)
-    session.add(
-        "serialise",
-        len(messages),
-        seconds,
-        "what payloads make of it",
-        residence="host",
-        unit="messages",
-        **parameters,
-    )
-    return seconds
+def run(session: Session) -> None:
+    runner = Runner(session, max(1 << session.values["payload"], size_of(mixed_payloads(7)[0])))
+    _figures4and5(session, runner)
+    _overhead(session, runner)
+    _padding(session, runner)
+    _figure7(session, runner)
 
 
 # --- Figures 4 and 5, and what the generic model, rekeying and padding cost -----------------------
@@ -240,182 +213,131 @@ OVERHEAD_BLOCKS = (16384, 512, 16)
 PADDED_BLOCKS = (16, 512)
 
 
-def _counts(session: Session, blocks: int) -> list[int]:
+def _most(session: Session, blocks: int) -> int:
     """Messages in a payload: up to MOST_MESSAGES and the text that `payload` allows."""
-    most = min(MOST_MESSAGES, (1 << session.values["payload"]) // (16 * blocks))
-    step = 16 if session.quick else 4
-    found = [1]
-    while found[-1] * step <= most:
-        found.append(found[-1] * step)
-    return found if found[-1] == most else [*found, most]
+    return min(MOST_MESSAGES, (1 << session.values["payload"]) // (16 * blocks))
 
 
-def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]]:
-    """GB/s over message count: of Figure 4, and of Figure 5 for the serial mode."""
-    kept: dict[str, dict[int, float]] = {}
-    for figure, serial, lengths in (
-        ("figure4", False, PARALLEL_BLOCKS),
-        ("figure5", True, SERIAL_BLOCKS),
-    ):
-        lines: dict[str, dict[int, float]] = {}
+def _line(
+    session: Session, runner: Runner, way: str, message: Message, *, rekeyed: bool = False
+) -> dict[int, float]:
+    """GB/s over the number of messages. rekeyed: a key each."""
+    most, count = _most(session, message.blocks), 1
+    found: dict[int, float] = {}
+    while most not in found:
+        keys = count if rekeyed else 1
+        if way == STRIPED:
+            messages = [Message(message.blocks, message.serial, i % keys) for i in range(count)]
+            seconds = runner.paper(messages, keys)
+        else:
+            seconds = runner.product(message, count, keys)
+        found[count] = 16 * message.blocks * count / seconds.median / 1e9
+        count = min(count * (16 if session.quick else 4), most)
+    return found
+
+
+def _figures4and5(session: Session, runner: Runner) -> None:
+    """GB/s over message count, and what section 7 says of rekeying and of serial modes."""
+    lines: dict[bool, dict[str, dict[int, float]]] = {False: {}, True: {}}
+    for serial, lengths in ((False, PARALLEL_BLOCKS), (True, SERIAL_BLOCKS)):
         for blocks in lengths:
-            for rekeyed in (False, True) if blocks == REKEYED and not serial else (False,):
-                for way in (STRIPED, PRODUCT):
-                    line: dict[int, float] = {}
-                    for count in _counts(session, blocks):
-                        keys = count if rekeyed else 1
-                        seconds = (
-                            runner.paper(
-                                [Message(blocks, serial, i % keys) for i in range(count)], keys
-                            )
-                            if way == STRIPED
-                            else runner.product(blocks, count, keys, serial=serial)
-                        )
-                        line[count] = blocks * count * 16 / seconds.median / 1e9
-                    label = f"{blocks} blocks, {way}" + (", a key each" if rekeyed else "")
-                    lines[label] = line
-        series = [Series(label, tuple(line), tuple(line.values())) for label, line in lines.items()]
-        if not serial:
-            known = published.load(NAME)["generic_gb_per_s"]["value"]
-            ends = (1.0, float(MOST_MESSAGES))
-            series.append(
-                Series("published maximum, with transfers", ends, (known, known), published=True)
-            )
-        session.plot(
-            figure,
-            f"Messages of a {'serial' if serial else 'parallel'} mode (Figure {figure[-1]})",
-            "messages",
-            "GB/s",
-            tuple(series),
-            log_x=True,
-            log_y=True,
-        )
+            for way in (STRIPED, PRODUCT):
+                message, label = Message(blocks, serial), f"{blocks} blocks, {way}"
+                lines[serial][label] = _line(session, runner, way, message)
+                if blocks == REKEYED and not serial:
+                    line = _line(session, runner, way, message, rekeyed=True)
+                    lines[serial][f"{label}, a key each"] = line
+    known = published.load(NAME)["generic_gb_per_s"]["value"]
+    level = Series.level("published maximum, with transfers", (1, MOST_MESSAGES), known, True)
+    for figure, kind, serial, levels in (
+        ("figure4", "parallel", False, [level]),
+        ("figure5", "serial", True, []),
+    ):
+        title = f"Messages of a {kind} mode (Figure {figure[-1]})"
+        session.lines(figure, title, ("messages", "GB/s"), lines[serial], *levels)
         session.table(
-            f"{'Serial' if serial else 'Parallel'} messages, GB/s in device memory",
+            f"{kind.title()} messages, GB/s in device memory",
             f"Figure {figure[-1]}: the least and the largest payload; serialisation or "
             "planning included",
             ("messages of", "fewest messages", "GB/s", "most messages", "GB/s"),
             tuple(
                 (label, min(line), line[min(line)], max(line), line[max(line)])
-                for label, line in lines.items()
+                for label, line in lines[serial].items()
             ),
         )
-        kept |= {f"{figure} {label}": line for label, line in lines.items()}
-    return kept
+    same = lines[False][f"{REKEYED} blocks, {STRIPED}"]
+    rekeyed = lines[False][f"{REKEYED} blocks, {STRIPED}, a key each"]
+    parallel, chained = (lines[serial][f"2048 blocks, {STRIPED}"] for serial in (False, True))
+    product = lines[True][f"2048 blocks, {PRODUCT}"]
+    few, many = min(chained), max(chained)
+    session.conclude(
+        "a key for each message costs more the more messages there are",
+        f"{max(same)} messages: {1 - rekeyed[max(same)] / same[max(same)]:.0%} slower",
+        rekeyed[max(same)] < same[max(same)],
+    )
+    session.conclude(
+        "serial modes need many messages: few leave the GPU empty",
+        f"2048 blocks, {few} message: {shown(chained[few])} GB/s serial, "
+        f"{shown(parallel[few])} parallel; {many} messages: {shown(chained[many])} and "
+        f"{shown(parallel[many])} (the product's serial: {shown(product[many])})",
+        chained[few] < parallel[few] / 4 and chained[many] > 4 * chained[few],
+    )
 
 
-def judge45(session: Session, lines: dict[str, dict[int, float]]) -> None:
-    """What section 7 says of rekeying and of serial modes."""
-    same = lines[f"figure4 {REKEYED} blocks, {STRIPED}"]
-    rekeyed = lines[f"figure4 {REKEYED} blocks, {STRIPED}, a key each"]
-    parallel = lines[f"figure4 2048 blocks, {STRIPED}"]
-    serial = lines[f"figure5 2048 blocks, {STRIPED}"]
-    product = lines[f"figure5 2048 blocks, {PRODUCT}"]
-    few, many = min(serial), max(serial)
-    session.conclusions += [
-        Conclusion(
-            "a key for each message costs more the more messages there are",
-            f"{max(same)} messages: {1 - rekeyed[max(same)] / same[max(same)]:.0%} slower",
-            rekeyed[max(same)] < same[max(same)],
-        ),
-        Conclusion(
-            "serial modes need many messages: few leave the GPU empty",
-            f"2048 blocks, {few} message: {shown(serial[few])} GB/s serial, "
-            f"{shown(parallel[few])} parallel; {many} messages: {shown(serial[many])} and "
-            f"{shown(parallel[many])} (the product's serial: {shown(product[many])})",
-            serial[few] < parallel[few] / 4 and serial[many] > 4 * serial[few],
-        ),
-    ]
-
-
-def overhead(session: Session, runner: Runner) -> None:
+def _overhead(session: Session, runner: Runner) -> None:
     """The generic model against the hard-coded kernel, over as much text."""
     size = 1 << session.values["payload"]
     known = published.load(NAME)["overhead"]
     job = session.job(HARD_CODED, os.urandom(16), os.urandom(16))
-    base = session.time(
-        lambda: session.run(job, runner.source, size, runner.target, size), on_device=False
-    )
-    rows = []
+    call = partial(session.run, job, runner.source, size, runner.target, size)
+    base = session.time(call, on_device=False)
+    rows: list[tuple[Cell, ...]] = []
     found: dict[int, float] = {}
-    mapping = 0.0
+    mapping: list[float] = []
     for blocks in OVERHEAD_BLOCKS:
         count = size // (16 * blocks)
         messages = [Message(blocks)] * count
-        striped = runner.paper(messages, 1)
-        direct = runner.paper(messages, 1, DIRECT)
-        product = runner.product(blocks, count, 1, serial=False)
-        found[blocks] = 1 - base.median / striped.median
-        if blocks == OVERHEAD_BLOCKS[0]:
-            mapping = striped.median / direct.median - 1
+        striped, direct = (runner.paper(messages, variant=way) for way in (STRIPED, DIRECT))
+        product = runner.product(messages[0], count)
         streams = serialisation(session, messages)
-        rows.append(
-            (
-                blocks,
-                count,
-                f"{known[str(blocks)]:.0%}",
-                f"{found[blocks]:.0%}",
-                f"{1 - base.median / direct.median:.0%}",
-                f"{1 - base.median / product.median:.0%}",
-                f"{streams.median / striped.median:.0%}",
-            )
-        )
+        costs = [1 - base.median / way.median for way in (striped, direct, product)]
+        found[blocks] = costs[0]
+        mapping.append(striped.median / direct.median - 1)
+        shares = (known[str(blocks)], *costs, streams.median / striped.median)
+        rows.append((blocks, count, *(f"{share:.0%}" for share in shares)))
     session.table(
         f"What the generic model costs against {HARD_CODED}, {shown_size(size)}",
         f"section 7.1. Device memory; {HARD_CODED} takes {shown_time(base.median)}. Negative: "
         "the product is faster than the paper's hard-coded kernel",
         (
-            "blocks a message",
-            "messages",
-            "published",
-            "striped, here",
-            "direct, here",
-            "product, here",
-            "serialisation's share of striped",
+            *("blocks a message", "messages", "published", "striped, here", "direct, here"),
+            *("product, here", "serialisation's share of striped"),
         ),
-        tuple(rows),
+        rows,
     )
-    session.conclusions += [
-        Conclusion(
-            "the generic model costs 16% with large messages, 22% with medium, 45% with small",
-            ", ".join(f"{blocks} blocks: {share:.0%}" for blocks, share in found.items()),
-            found[16] > found[512] > 0 and found[16] > found[16384],
-        ),
-        Conclusion(
-            "the striped mapping costs next to nothing over the direct one (0.25%)",
-            f"16384 blocks: {mapping:.1%}",
-            mapping < 0.03,
-        ),
-    ]
+    session.conclude(
+        "the generic model costs 16% with large messages, 22% with medium, 45% with small",
+        ", ".join(f"{blocks} blocks: {share:.0%}" for blocks, share in found.items()),
+        found[16] > found[512] > 0 and found[16] > found[16384],
+    )
+    session.conclude(
+        "the striped mapping costs next to nothing over the direct one (0.25%)",
+        f"{OVERHEAD_BLOCKS[0]} blocks: {mapping[0]:.1%}",
+        mapping[0] < 0.03,
+    )
 
 
-def padding(session: Session, runner: Runner) -> None:
+def _padding(session: Session, runner: Runner) -> None:
     """Section 6.3: the padding that threads add, as the descriptor says, against none."""
-    rows: list[tuple[Cell, ...]] = []
     costs: list[float] = []
     for blocks in PADDED_BLOCKS:
-        count = min(MOST_MESSAGES, (1 << session.values["payload"]) // (16 * blocks))
+        count = _most(session, blocks)
         for serial in (False, True):
-            without, part, whole = (
-                runner.paper([Message(blocks, serial, padding=added)] * count, 1).median
+            without, *others = (
+                runner.paper([Message(blocks, serial, padding=added)] * count).median
                 for added in (0, 5, 16)
             )
-            costs += [part / without - 1, whole / without - 1]
-            rows.append(
-                (
-                    f"{'serial' if serial else 'parallel'}, {blocks} blocks",
-                    count,
-                    blocks * count * 16 / without / 1e9,
-                    *(f"{cost:.1%}" for cost in costs[-2:]),
-                )
-            )
-    session.table(
-        "What padding by the GPU costs",
-        "section 6.3, which has no figures. Times over messages as long with their padding as "
-        "others without",
-        ("messages of", "messages", "GB/s without", "5 bytes", "a whole block"),
-        tuple(rows),
-    )
+            costs += [padded / without - 1 for padded in others]
     session.conclude(
         "padding costs very little: threads diverge for one block of the cipher",
         f"{min(costs):.1%} to {max(costs):.1%}",
@@ -467,19 +389,18 @@ def mixed_payloads(seed: int) -> list[list[Message]]:
     ]
 
 
-def figure7(session: Session, runner: Runner) -> None:
+def _figure7(session: Session, runner: Runner) -> None:
     orders = mixed_payloads(7)
-    size = 16 * sum(message.blocks for message in orders[0])
+    size = size_of(orders[0])
     names = tuple(f"payload {i + 1}" for i in range(len(orders)))
-    paper = [size / runner.paper(order, 1).median / 1e9 for order in orders]
+    paper = [size / runner.paper(order).median / 1e9 for order in orders]
     product = [size / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
-    session.plot(
+    session.bars(
         "figure7",
         "The same messages of both modes in seven orders (Figure 7)",
-        "order",
-        "GB/s",
-        (Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))),
-        kind="bars",
+        ("order", "GB/s"),
+        Series(STRIPED, names, tuple(paper)),
+        Series(PRODUCT, names, tuple(product)),
     )
     meaning = (
         "one serial message a group of 32 threads, 16 groups apart",
