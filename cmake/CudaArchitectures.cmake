@@ -4,8 +4,8 @@
 #   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
 #   auto  the GPUs of this machine; without one, machine code for sm_90, and PTX for other GPUs from sm_80 on, which the
 #         driver compiles when it is first used
-#   ci    what shows that the sources compile: every form of them, machine code for the oldest GPU and for sm_90, whose
-#         code the tests read. The assembler takes most of what the other GPUs would cost, and sees no source
+#   ci    what shows that the sources compile: every form of them, and machine code for sm_90, which the tests read, and
+#         of what has a form below 80 for the oldest GPU. The assembler takes most of the time, and sees no source
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # nvcc's front end takes most of the time, so it runs once for all GPUs: machine code for each is made from PTX of the
 # oldest (for sm_90 the same as from PTX of its own). Only the sources of ghash/ and chacha/ look at __CUDA_ARCH__ and
@@ -17,7 +17,7 @@ set(all_code -gencode=arch=compute_75,code=[sm_75,sm_80,sm_86,sm_89,sm_90,sm_100
 set(all_forms_code -gencode=arch=compute_75,code=sm_75
                    -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
                    -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
-set(ci_code -gencode=arch=compute_75,code=[sm_75,sm_90,compute_75])
+set(ci_code -gencode=arch=compute_75,code=[sm_90,compute_75])
 set(ci_forms_code -gencode=arch=compute_75,code=sm_75
                   -gencode=arch=compute_80,code=sm_90
                   -gencode=arch=compute_100,code=compute_100)

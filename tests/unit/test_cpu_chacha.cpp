@@ -14,7 +14,7 @@
 
 namespace warpcipher {
 namespace cpu {
-extern const ChaChaLanes chacha_lanes_defined;  // cpu_chacha_sixteen_blocks.cpp
+extern const ChaChaLanes chacha_lanes_defined;  // cpu_chacha_sixteen_blocks_baseline.cpp
 }
 namespace {
 

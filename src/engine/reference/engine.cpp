@@ -15,14 +15,15 @@
 namespace warpcipher {
 namespace {
 
+// A block is a call: inlined into every mode, this file takes three times as long to compile under sanitizers.
 class AesCipher {
  public:
   static constexpr std::size_t block_len = 16;
   AesCipher(const std::uint8_t* key, std::size_t key_len) : schedule_(aes::reference::expand_key(key, key_len)) {}
-  void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+  [[gnu::noinline]] void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
     aes::reference::encrypt_block(*schedule_, in, out);
   }
-  void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+  [[gnu::noinline]] void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
     aes::reference::decrypt_block(*schedule_, in, out);
   }
 
@@ -34,10 +35,10 @@ class DesCipher {
  public:
   static constexpr std::size_t block_len = 8;
   DesCipher(const std::uint8_t* key, std::size_t key_len) : schedule_(des::reference::expand_key(key, key_len)) {}
-  void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+  [[gnu::noinline]] void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
     des::reference::encrypt_block(*schedule_, in, out);
   }
-  void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+  [[gnu::noinline]] void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
     des::reference::decrypt_block(*schedule_, in, out);
   }
 
@@ -52,7 +53,7 @@ class ChaChaCipher {
   static constexpr std::size_t nonce_len = NonceLen;
   explicit ChaChaCipher(const std::uint8_t* key) : key_(key) {}
   void start(const std::uint8_t* nonce) { message_.emplace(key_, nonce, nonce_len); }
-  void key_stream(std::uint32_t counter, std::uint8_t* out) const {
+  [[gnu::noinline]] void key_stream(std::uint32_t counter, std::uint8_t* out) const {
     const Secret<chacha::State> block(chacha::key_stream(*message_->state(counter)));
     chacha::store_words(out, block->words, 16);
   }
