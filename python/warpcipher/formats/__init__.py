@@ -20,7 +20,7 @@ import builtins
 import io
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import warpcipher as wc
 
@@ -121,11 +121,9 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     options = Options(context=context)
     chosen, key = take_for(data, key, options)
     try:
-        inner = chosen.decoded(io.BytesIO(data), data[: chosen.unwrap_size])
-        data = data if inner is None else inner.getvalue()
         if context and not chosen.takes_context:
             return None
-        chosen.open_checked(key, lambda at, size: data[at : at + size], options).close()
+        _open_checked(chosen, key, io.BytesIO(data), options)[0].close()
     except (wc.InvalidTag, FormatError):
         return None
     return chosen.name
@@ -176,11 +174,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
         options = Options(context=context)
         chosen, key = take_for(beginning, key, options)
         try:
-            prefix = read_at(0, chosen.unwrap_size)
-            file.seek(0)
-            inner = chosen.decoded(file, prefix)
-            source = file if inner is None else inner
-            decryptor = chosen.open_checked(key, _reading(source), options)
+            decryptor, source = _open_checked(chosen, key, file, options)
         except (wc.InvalidTag, FormatError) as refusal:
             if (bound := _in_a_tree(path, key, chosen, options)) is None:
                 error: wc.InvalidTag | FormatError = refusal
@@ -189,7 +183,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
                         f"a file of format {named[0].format}, and the key is one of {chosen.name}"
                     )
                 return FileInfo(size, False, named, foreign, error)
-            decryptor = chosen.open_checked(key, read_at, bound)
+            decryptor, source = _open_checked(chosen, key, file, bound)
         size_inside = source.seek(0, os.SEEK_END)
     decryptor.close()
     layout = decryptor.layout
@@ -199,7 +193,18 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     return FileInfo(size, True, (found,))
 
 
-def _reading(file: BinaryIO) -> ReadAt:
+def _open_checked(
+    chosen: Format, key: object, file: io.BufferedIOBase, options: Options
+) -> tuple[Decryptor, io.BufferedIOBase]:
+    """The decryptor of a file that the key opens for certain, and the file: that inside of a
+    text."""
+    prefix = _reading(file)(0, chosen.unwrap_size)
+    file.seek(0)
+    source = chosen.decoded(file, prefix) or file
+    return chosen.open_checked(key, _reading(source), options), source
+
+
+def _reading(file: io.BufferedIOBase) -> ReadAt:
     """Reads of a file at any place."""
 
     def read_at(at: int, length: int) -> bytes:

@@ -39,7 +39,6 @@ from .base import (
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
 from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
-from .registry import by_magic
 from .whole import Reader, TextWriter, Writer
 
 if TYPE_CHECKING:
@@ -201,9 +200,7 @@ def _refuse_foreign(prefix: bytes) -> None:
     without an error."""
     from .foreign import identify
 
-    named, foreign = by_magic(prefix), identify(prefix, len(prefix))
-    if named is not None:
-        raise FormatError(f"the file has format {named.name}: it is not bare ciphertext")
+    foreign = identify(prefix, len(prefix))
     if foreign is not None and foreign.certain:
         raise FormatError(f"the file is {foreign.description}: it is not bare ciphertext")
 

@@ -24,6 +24,7 @@ from ..arguments import PLAIN
 from .base import Decryptor, Format, Options, wipe
 from .edits import Kept
 from .layout import FormatError, Layout
+from .registry import decryptor_of
 from .whole import Reader, file_size, read_whole
 
 if TYPE_CHECKING:
@@ -91,8 +92,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         try:
             self._file_size = file_size(source, source.seek(0, os.SEEK_END))
             self._unwrap(chosen)
-            prefix = chosen.beginning(key, options, self._read_start)
-            self._decryptor = decryptor = chosen.decryptor(key, prefix, options)
+            self._decryptor = decryptor = decryptor_of(chosen, key, options, self._read_start)
             self._layout = decryptor.layout
             self._size = decryptor.plaintext_size(self._file_size, self._read_at)
             self._kept = Kept(self._size, decryptor.edits)

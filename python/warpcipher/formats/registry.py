@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .. import _later, keys
-from .base import Format, Options
+from .base import Buffer, Decryptor, Format, Options
+from .layout import FormatError
 
 
 class _Home(NamedTuple):
@@ -77,6 +78,8 @@ def get(name: str) -> Format:
 
 LONG_MAGIC = 8
 """Bytes of a magic number that no other file has by chance."""
+LONGEST_MAGIC = 64
+"""More bytes than any magic number has, or the line that text of a format begins with."""
 
 
 def by_magic(prefix: bytes) -> Format | None:
@@ -85,6 +88,18 @@ def by_magic(prefix: bytes) -> Format | None:
         if len(entry.magic) >= LONG_MAGIC and entry.begins(prefix):
             return entry
     return None
+
+
+def decryptor_of(
+    chosen: Format, key: object, options: Options, read_at: Callable[[int, int], Buffer]
+) -> Decryptor:
+    """The decryptor of a file. Raises as `Format.decryptor`; FormatError, where a format that
+    authenticates nothing was named and the file says that it has another: it would become garbage,
+    in most modes without an error."""
+    prefix = chosen.beginning(key, options, read_at)
+    if not chosen.authenticated and (named := by_magic(bytes(prefix[:LONGEST_MAGIC]))):
+        raise FormatError(f"the file has format {named.name}: it is not bare ciphertext")
+    return chosen.decryptor(key, prefix, options)
 
 
 def of_people() -> list[Format]:

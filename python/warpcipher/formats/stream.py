@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from .base import Buffer, Encryptor, Options, PieceCipher, wipe
 from .copy_chunks import Copy, DirectFile, direct
 from .edits import KeptWriter
-from .registry import take
+from .registry import decryptor_of, take
 from .whole import Reader, Writer, read_whole, write_whole
 
 SLOTS = 4
@@ -115,11 +115,9 @@ def decrypt_stream(
     inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
     if inner is not None:
         source = _Source(inner, b"")
-    prefix = chosen.beginning(key, options, lambda _, size: source.peek(size))
-    decryptor = chosen.decryptor(key, prefix, options)
+    decryptor = decryptor_of(chosen, key, options, lambda _, size: source.peek(size))
     try:
         source.skip(decryptor.layout.header_size)
-        del prefix  # the source lets go of it
         if decryptor.edits is None:
             return _pump(source, writer, decryptor, progress)
         kept = KeptWriter(writer, decryptor.edits)

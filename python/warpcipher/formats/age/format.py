@@ -103,16 +103,20 @@ class Age(Format):
 
     def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
         """As age-keygen writes it; a passphrase makes it a file of age itself."""
-        from ..stream import encrypt_stream
-
         identity = Identity.generate()
         recipient = str(identity.recipient)
         now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
         text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"
         if passphrase is None:
             return NewKey(text.encode(), recipient)
-        sealed, phrase = io.BytesIO(), Passphrase(passphrase)
-        encrypt_stream(io.BytesIO(text.encode()), sealed, phrase, options=Options(armor=True))
+        encryptor = self.encryptor(Passphrase(passphrase), Options())
+        chunk = memoryview(bytearray(len(text) + encryptor.layout.overhead))
+        encryptor.process(memoryview(text.encode()), chunk, final=True)
+        encryptor.close()
+        sealed = io.BytesIO()
+        writer = armor.armored(sealed)
+        writer.write(memoryview(encryptor.header + chunk))
+        writer.finish()
         return NewKey(sealed.getvalue(), recipient)
 
     def knows(self, key: object) -> bool:
