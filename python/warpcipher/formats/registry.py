@@ -62,7 +62,13 @@ FORMATS: Mapping[str, Format] = _FORMATS
 
 def register(entry: Format) -> None:
     """Adds a format to `FORMATS`, for the rest of the process: every call and the command take it.
-    Raises ValueError where one has its name."""
+    Raises ValueError where one has its name.
+
+    >>> from warpcipher import formats
+    >>> formats.register(formats.get("tink"))
+    Traceback (most recent call last):
+    ValueError: there is a format 'tink'
+    """
     if entry.name in FORMATS:
         raise ValueError(f"there is a format {entry.name!r}")
     _FORMATS.made[entry.name] = entry
