@@ -37,6 +37,7 @@ MODULES = (
     "formats.crypt4gh",
     "keys",
     "keysearch",
+    "kv",
     "parquet",
     "random",
     "random.jax",

@@ -9,8 +9,9 @@ a CPU.
 
 `Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
 one by one; `formats` reads and writes encrypted files, `weights` encrypted models, `parquet`
-encrypted tables; `random` makes random arrays; `keys` finds keys where they are kept; `search`
-recovers a lost or partly known key from plaintext and ciphertext (its parts: `keysearch`).
+encrypted tables; `kv` seals caches of language models; `random` makes random arrays; `keys` finds
+keys where they are kept; `search` recovers a lost or partly known key from plaintext and ciphertext
+(its parts: `keysearch`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from .columns import Columns, run_columns
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines, find_algorithm
 
 if TYPE_CHECKING:
-    from . import formats, keys, keysearch, parquet, random, tuning, weights
+    from . import formats, keys, keysearch, kv, parquet, random, tuning, weights
     from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
@@ -69,6 +70,7 @@ __all__ = [
     "formats",
     "keys",
     "keysearch",
+    "kv",
     "parquet",
     "pinned",
     "random",
@@ -85,6 +87,7 @@ _LATER = {
     "formats": "formats",
     "keys": "keys",
     "keysearch": "keysearch",
+    "kv": "kv",
     "parquet": "parquet",
     "random": "random",
     "search": "keysearch",

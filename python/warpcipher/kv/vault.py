@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of a KV cache, sealed before they leave for other memory, and opened when they return.
+
+A sealed block, all integers big-endian:
+
+    "wkv" 0x01 (4) | session (16) | nonce (12) | ciphertext || tag (16)
+
+The text is the block's bytes in each tensor, one tensor after the other. The AAD is
+
+    "warpcipher.kv.vault" 0x01 | 4: length | tenant | 4: length | model | 8: position | hash
+
+and the key HKDF-SHA256 (RFC 5869) of the vault's key with the session as salt and the info
+"warpcipher.kv.vault" 0x01 | algorithm | 0x00 | tenant. A session is 16 random bytes of one vault in
+one process; its nonces are counted. docs/design/kv.md says why no nonce comes twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from .. import _native, keys
+from .._not_at_fork import NOT_AT_FORK
+from .._uncopied import Uncopied
+from ..columns import run_columns
+from .blocks import Blocks
+
+if TYPE_CHECKING:
+    from .._types import Buffer
+
+Algorithm = Literal["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305"]
+
+KEY_SIZES = {"aes-128-gcm": 16, "aes-256-gcm": 32, "chacha20-poly1305": 32}
+LEAST_KEY_SIZE = 16
+LABEL = b"warpcipher.kv.vault\x01"
+MAGIC = b"wkv\x01"
+SESSION_SIZE, NONCE_SIZE, TAG_SIZE = 16, 12, 16
+HEADER_SIZE = len(MAGIC) + SESSION_SIZE + NONCE_SIZE
+
+SESSION_BLOCKS = 1 << 32
+"""Sealed under one key at most: SP 800-38D, section 8.3."""
+SESSION_BYTES = 1 << 40
+"""Sealed under one key at most: an attacker tells AES-GCM from random with 2^-57 then."""
+KEPT_KEYS = 1024
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class Identity(NamedTuple):
+    """What blocks are bound to: a sealed block opens for the same identity only.
+
+    tenant:    whose they are; each tenant has keys of its own.
+    model:     whose cache they are: name and version, and the rank that has this part of it.
+    hashes:    of each block: the server's hash of its tokens, and of all before them.
+    positions: of each block in its sequence, from 0; None where the hashes cover it: 0 for all.
+    """
+
+    tenant: str
+    model: str
+    hashes: Sequence[bytes]
+    positions: Sequence[int] | None = None
+
+
+class Vault(Uncopied):
+    """Seals and opens blocks of KV caches. Threads may share one, and so may forks.
+
+    key:       of 16 bytes or more, or a source of `warpcipher.keys`, or a function, which is called
+               with the tenant. It is asked when a tenant's key is derived.
+
+    Blocks are one tensor or a list of them (of layers, say), of NumPy or PyTorch, of any dtype.
+    `axis` is the dimension of all of them that counts blocks: 0 for [blocks, 2, tokens, heads,
+    width], 1 for [2, blocks, ...], 2 for [layers, 2, blocks, ...]. The last dimension is
+    contiguous.
+
+    >>> import numpy as np
+    >>> from warpcipher import kv
+    >>> vault = kv.Vault(bytes(32))
+    >>> layers = [np.ones((8, 2, 16, 4, 64), np.float16) for _ in range(3)]
+    >>> who = kv.Identity("tenant", "a-model", [b"hash of block 5", b"of block 2"])
+    >>> sealed = vault.seal(layers, [5, 2], identity=who)
+    >>> vault.open(sealed, layers, [0, 1], identity=who)  # the numbers of those that are not there
+    []
+    """
+
+    _instead = "make one of the same key in the process that uses it"
+
+    def __init__(self, key: Any, algorithm: Algorithm = "aes-256-gcm") -> None:
+        if algorithm not in KEY_SIZES:
+            raise ValueError(f"algorithm is {algorithm!r}: expected one of {', '.join(KEY_SIZES)}")
+        self._key = key
+        self._algorithm = algorithm
+        self._keys: dict[tuple[str, bytes], _native.Key] = {}
+        self._process: tuple[int, int] | None = None
+        self._session = b""
+        self._sealed_blocks = self._sealed_bytes = 0
+
+    def sealed_size(self, blocks: Any, axis: int = 0) -> int:
+        """Bytes of one sealed block of such tensors."""
+        return HEADER_SIZE + Blocks(blocks, axis).size + TAG_SIZE
+
+    def seal(
+        self, blocks: Any, ids: Any, out: Any = None, *, identity: Identity, axis: int = 0
+    ) -> Any:
+        """Seals the blocks of these numbers, one after the other, into out, and returns it.
+
+        ids: integers, in host memory or on the tensors' device; a block may come more than once.
+        out: a writable buffer or tensor of bytes for len(ids) times `sealed_size`; None makes an
+             array where the tensors are. From a GPU it may be page-locked memory: the copy is
+             enqueued on PyTorch's current stream and not waited for.
+        ValueError: a number is out of range, out or identity do not fit. Then nothing is written.
+        """
+        tensors = Blocks(blocks, axis)
+        numbers = tensors.numbers(ids)
+        aads = _aads(identity, len(numbers))
+        size = HEADER_SIZE + tensors.size + TAG_SIZE
+        if out is None:
+            out = tensors.new_out(len(numbers), size)
+        rows = tensors.rows(out, "out", len(numbers), size)
+        step = max(1, tensors.part // size)
+        is_here = tensors.is_here(rows)
+        for first in range(0, len(numbers), step):
+            part = rows[first : first + step]
+            # Gathered and encrypted where the tensors are: the host sees no text of a GPU.
+            staged = part if is_here else tensors.empty(len(part), size)
+            chosen, aad = numbers[first : first + step], aads[first : first + step]
+            try:
+                self._seal(tensors, staged, chosen, identity.tenant, aad)
+            except BaseException:
+                staged[...] = 0
+                raise
+            if not is_here:
+                part.copy_(staged, non_blocking=True)
+        return out
+
+    def open(
+        self, sealed: Any, blocks: Any, ids: Any, *, identity: Identity, axis: int = 0
+    ) -> list[int]:
+        """Opens sealed blocks into the blocks of these numbers; returns the misses: which of ids
+        (0 for the first) have no block, as it was forged, cut, or sealed for another identity.
+
+        sealed: what `seal` gave, or a sequence of buffers, one for each sealed block.
+        A block is written when its tag has been checked; the block of a miss keeps what it had.
+        ValueError: a number is out of range or comes twice, sealed or identity do not fit. Then
+        nothing is written.
+        """
+        tensors = Blocks(blocks, axis, write=True)
+        numbers = tensors.numbers(ids)
+        if len(set(numbers)) != len(numbers):
+            raise ValueError("ids has a block twice: a block is opened once")
+        aads = _aads(identity, len(numbers))
+        size = HEADER_SIZE + tensors.size + TAG_SIZE
+        cut: set[int] = set()
+        if isinstance(sealed, list | tuple):
+            sealed, cut = _joined(sealed, len(numbers), size)
+        rows = tensors.rows(sealed, "sealed", len(numbers), size)
+        step = max(1, tensors.part // size)
+        misses = []
+        texts = tensors.empty(min(step, len(numbers)), tensors.size)
+        try:
+            for first in range(0, len(numbers), step):
+                part = tensors.moved_here(rows[first : first + step])
+                whole = [j for j in range(len(part)) if first + j not in cut]
+                aad = aads[first : first + step]
+                text = texts[: len(part)]
+                opened = self._open(tensors, part, whole, text, identity.tenant, aad)
+                tensors.scatter(text, numbers[first : first + step], opened)
+                misses += [first + j for j in sorted(set(range(len(part))) - set(opened))]
+        finally:
+            texts[...] = 0
+        return misses
+
+    def _seal(
+        self, tensors: Blocks, rows: Any, numbers: list[int], tenant: str, aads: list[bytes]
+    ) -> None:
+        count, size = rows.shape
+        session, first = self._reserve(count, count * tensors.size)
+        nonces = [(first + j).to_bytes(NONCE_SIZE, "big") for j in range(count)]
+        tensors.gather(numbers, rows[:, HEADER_SIZE:-TAG_SIZE])
+        places = [j * size + HEADER_SIZE for j in range(count)]
+        run_columns(
+            self._algorithm,
+            "encrypt",
+            self._tenant_key(tenant, session),
+            rows.reshape(-1),
+            lengths=[tensors.size] * count,
+            offsets=places,
+            ivs=b"".join(nonces),
+            **_aad_columns(aads),
+            out=rows.reshape(-1),
+            out_offsets=places,
+            engine=tensors.engine,
+        ).raise_for_status()
+        headers = b"".join(MAGIC + session + nonce for nonce in nonces)
+        rows[:, :HEADER_SIZE] = tensors.of_bytes(headers).reshape(count, HEADER_SIZE)
+
+    def _open(
+        self,
+        tensors: Blocks,
+        rows: Any,
+        whole: list[int],
+        text: Any,
+        tenant: str,
+        aads: list[bytes],
+    ) -> list[int]:
+        """The rows whose text was written to `text`, each in its row."""
+        size, length = rows.shape[1], text.shape[1]
+        heads = tensors.to_bytes(rows[:, :HEADER_SIZE])
+        headers = [heads[j * HEADER_SIZE : (j + 1) * HEADER_SIZE] for j in range(len(rows))]
+        ours = [j for j in whole if headers[j].startswith(MAGIC)]
+        if not ours:
+            return []
+        sessions = [headers[j][len(MAGIC) : -NONCE_SIZE] for j in ours]
+        indices = {session: i for i, session in enumerate(dict.fromkeys(sessions))}
+        done = run_columns(
+            self._algorithm,
+            "decrypt",
+            [self._tenant_key(tenant, session) for session in indices],
+            rows.reshape(-1),
+            lengths=[length + TAG_SIZE] * len(ours),
+            offsets=[j * size + HEADER_SIZE for j in ours],
+            key_index=[indices[session] for session in sessions],
+            ivs=b"".join(headers[j][-NONCE_SIZE:] for j in ours),
+            **_aad_columns([aads[j] for j in ours]),
+            out=text.reshape(-1),
+            out_offsets=[j * length for j in ours],
+            engine=tensors.engine,
+        )
+        good = zip(ours, done.status, strict=True)
+        return [j for j, status in good if status == _native.Status.OK.value]
+
+    def _reserve(self, count: int, size: int) -> tuple[bytes, int]:
+        """A session, and the first of `count` nonces that nobody had and nobody gets."""
+        # The counter of forks as well as the number of the process, which the system may give
+        # again, and which changes where a library forked without Python's handlers.
+        process = _forks, os.getpid()
+        with NOT_AT_FORK:
+            if (
+                self._process != process
+                or self._sealed_blocks + count > SESSION_BLOCKS
+                or self._sealed_bytes + size > SESSION_BYTES
+            ):
+                self._process, self._session = process, os.urandom(SESSION_SIZE)
+                self._sealed_blocks = self._sealed_bytes = 0
+            first = self._sealed_blocks
+            self._sealed_blocks += count
+            self._sealed_bytes += size
+            return self._session, first
+
+    def _tenant_key(self, tenant: str, session: bytes) -> _native.Key:
+        found = self._keys.get((tenant, session))
+        if found is None:
+            secret = keys.resolve(self._key, tenant, keyset=False, what="a key of a vault")
+            if len(secret) < LEAST_KEY_SIZE:
+                raise ValueError(
+                    f"the key has {len(secret)} bytes: a vault needs {LEAST_KEY_SIZE} or more"
+                )
+            info = LABEL + self._algorithm.encode() + b"\0" + tenant.encode()
+            size = KEY_SIZES[self._algorithm]
+            derived = _native.hkdf("sha256", secret, session, info, size)
+            found = _native.Key(self._algorithm, derived)
+            if len(self._keys) >= KEPT_KEYS:
+                self._keys = {}
+            self._keys[tenant, session] = found
+        return found
+
+
+def _joined(sealed: Sequence[Buffer], count: int, size: int) -> tuple[bytearray, set[int]]:
+    """Sealed blocks side by side, and the numbers of those that are not of that size."""
+    if len(sealed) != count:
+        raise ValueError(f"sealed has {len(sealed)} blocks, and ids {count}")
+    views = [memoryview(one).cast("B") for one in sealed]
+    cut = {j for j, view in enumerate(views) if len(view) != size}
+    return bytearray().join(bytes(size) if j in cut else view for j, view in enumerate(views)), cut
+
+
+def _aads(identity: Identity, count: int) -> list[bytes]:
+    tenant, model, hashes, positions = identity
+    positions = [0] * count if positions is None else positions
+    if len(hashes) != count or len(positions) != count:
+        raise ValueError(
+            f"identity has {len(hashes)} hashes and {len(positions)} positions: expected one for "
+            f"each of {count} blocks"
+        )
+    names = b"".join(len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode()))
+    return [
+        LABEL + names + position.to_bytes(8, "big") + memoryview(one)
+        for position, one in zip(positions, hashes, strict=True)
+    ]
+
+
+def _aad_columns(aads: list[bytes]) -> dict[str, Any]:
+    lengths = [len(aad) for aad in aads]
+    starts = list(accumulate(lengths, initial=0))[:-1]
+    return {"aad": b"".join(aads), "aad_offsets": starts, "aad_lengths": lengths}
