@@ -11,94 +11,93 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from warpcipher_measure.program import Row, Times, by_turns, named, parser, rates, ratio, report
+from warpcipher_measure.program import Program, Times, by_turns, named, ratio
+
+Command = list[Any]
 
 
 def main() -> None:
-    arguments = parser(__doc__)
-    arguments.add_argument("--mib", type=int, default=1024, help="size of the file")
-    arguments.add_argument("--folder", type=Path, required=True, help="on a tmpfs")
-    options = arguments.parse_args()
+    program = Program(__doc__)
+    program.option("--mib", type=int, default=1024, help="size of the file")
+    program.option("--folder", type=Path, required=True, help="on a tmpfs")
+    options = program.parse()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        rows = measure(Path(folder), options.mib, options.repetitions)
-    report(rows, options, size=f"{options.mib} MiB", residence="tmpfs to tmpfs")
+        taken = measure(Path(folder), options.mib, options.repetitions)
+    program.rates(taken, options.mib / 1024, "GiB/s")
+    program.finish(size=f"{options.mib} MiB", residence="tmpfs to tmpfs")
 
 
-def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
+def measure(folder: Path, mib: int, repetitions: int) -> dict[str, Times]:
     plain = folder / "plain"
     with plain.open("wb") as file:
         for _ in range(mib):
             file.write(os.urandom(1 << 20))
     warpcipher = shutil.which("warpcipher") or sys.exit("warpcipher is not on PATH: make build")
-    key, sealed, opened, copy = (folder / name for name in ("key", "sealed", "opened", "copy"))
+    key, kept, made = (folder / name for name in ("key", "kept", "made"))
     run([warpcipher, "keygen", key])
-
-    options = ["--key", key, "-o"]
-    encrypt = [warpcipher, "encrypt", *options, sealed, plain]
-    kept = folder / "kept"
-    decrypt = [warpcipher, "decrypt", *options, opened, kept]
-    run([warpcipher, "encrypt", "--key", key, "-o", kept, plain])
-    run(decrypt)
-    run(["cmp", plain, opened])
-    opened.unlink()
-    taken = turns(
-        {
-            "cp": (["cp", plain, copy], copy),
-            "warpcipher encrypt": (encrypt, sealed),
-            "warpcipher decrypt": (decrypt, opened),
-        },
-        repetitions,
-    )
+    encrypt = [warpcipher, "encrypt", "--key", key, "-o"]
+    decrypt = [warpcipher, "decrypt", "--key", key, "-o", made, kept]
+    run([*encrypt, kept, plain])
+    comes_back(decrypt, made, plain)
+    commands = {
+        "cp": ["cp", plain, made],
+        "warpcipher encrypt": [*encrypt, made, plain],
+        "warpcipher decrypt": decrypt,
+    }
+    if shutil.which("openssl"):
+        secret = ["-K", os.urandom(32).hex(), "-iv", os.urandom(16).hex()]
+        enc = ["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", made]
+        commands["openssl enc -aes-256-ctr"] = enc
+    taken = turns(commands, made, repetitions)
     kept.unlink()
     for name in taken:
         ratio(taken, name, "cp")
-    if shutil.which("openssl"):
-        secret = ["-K", os.urandom(32).hex(), "-iv", os.urandom(16).hex()]
-        enc = ["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", copy]
-        taken |= turns({"openssl enc -aes-256-ctr": (enc, copy)}, repetitions)
     with named("tink"):
-        encryption = tink_encryption(plain, copy)
+        encryption = tink_encryption(plain, made)
         taken |= by_turns({"tink AES256-GCM-HKDF 1 MB (Python)": encryption}, 1)
     if shutil.which("age"):
-        taken |= age_seconds(warpcipher, folder, plain, repetitions)
+        commands = age_commands(warpcipher, folder, plain, made)
+        taken |= turns(commands, made, repetitions)
+        ratio(taken, "warpcipher encrypt, age", "age")
+        ratio(taken, "warpcipher decrypt, age", "age -d")
     else:
         print("age is not installed: left out", file=sys.stderr)
-    return rates(taken, mib / 1024, "GiB/s")
-
-
-def turns(commands: dict[str, tuple[list[object], Path]], repetitions: int) -> dict[str, Times]:
-    """The file that a command makes was not there, and goes at once, as new memory may be slow."""
-    actions = {name: partial(run, command) for name, (command, _) in commands.items()}
-    return by_turns(actions, repetitions, after=lambda name: commands[name][1].unlink())
-
-
-def age_seconds(warpcipher: str, folder: Path, plain: Path, repetitions: int) -> dict[str, Times]:
-    """Format age, by this command and by age itself, in turn: both see the same machine."""
-    identity, ours, theirs, out = (folder / name for name in ("id", "ours", "theirs", "out"))
-    run([warpcipher, "keygen", "--format", "age", identity])
-    public = identity.read_text().split("# public key: ")[1].split()[0]
-    encrypt = [warpcipher, "encrypt", "-r", public, "-o", ours, plain]
-    run(encrypt)
-    run(["age", "-d", "-i", identity, "-o", out, ours])
-    run(["cmp", plain, out])
-    ours.unlink()
-    out.unlink()
-    kept = folder / "kept"
-    run(["age", "-r", public, "-o", kept, plain])
-    commands: dict[str, tuple[list[object], Path]] = {
-        "warpcipher encrypt, age": (encrypt, ours),
-        "age": (["age", "-r", public, "-o", theirs, plain], theirs),
-        "warpcipher decrypt, age": ([warpcipher, "decrypt", "-i", identity, "-o", out, kept], out),
-        "age -d": (["age", "-d", "-i", identity, "-o", out, kept], out),
-    }
-    taken = turns(commands, repetitions)
-    ratio(taken, "warpcipher encrypt, age", "age")
-    ratio(taken, "warpcipher decrypt, age", "age -d")
     return taken
 
 
-def run(command: list[object]) -> None:
+def turns(commands: dict[str, Command], made: Path, repetitions: int) -> dict[str, Times]:
+    """The file that a command makes was not there, and goes at once, as new memory may be slow."""
+    actions = {name: partial(run, command) for name, command in commands.items()}
+    return by_turns(actions, repetitions, after=lambda _: made.unlink())
+
+
+def age_commands(warpcipher: str, folder: Path, plain: Path, made: Path) -> dict[str, Command]:
+    """Format age, by this command and by age itself."""
+    identity, kept = folder / "id", folder / "kept"
+    run([warpcipher, "keygen", "--format", "age", identity])
+    public = identity.read_text().split("# public key: ")[1].split()[0]
+    decrypt = ["-i", identity, "-o", made, kept]
+    run([warpcipher, "encrypt", "-r", public, "-o", kept, plain])
+    comes_back(["age", "-d", *decrypt], made, plain)
+    run(["age", "-r", public, "-o", made, plain])
+    made.replace(kept)
+    return {
+        "warpcipher encrypt, age": [warpcipher, "encrypt", "-r", public, "-o", made, plain],
+        "age": ["age", "-r", public, "-o", made, plain],
+        "warpcipher decrypt, age": [warpcipher, "decrypt", *decrypt],
+        "age -d": ["age", "-d", *decrypt],
+    }
+
+
+def comes_back(decrypt: Command, made: Path, plain: Path) -> None:
+    run(decrypt)
+    run(["cmp", plain, made])
+    made.unlink()
+
+
+def run(command: Command) -> None:
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -6,36 +6,30 @@ each burst is waited for after its end was taken."""
 from __future__ import annotations
 
 import os
-import time
+from functools import partial
 
 import torch
 import warpcipher
-from warpcipher_measure.program import Row, parser, report
+from warpcipher_measure.program import Program, by_turns
 
 BURST = 200
 
 
 def main() -> None:
-    arguments = parser(__doc__)
-    arguments.add_argument("--size", type=int, default=4096)
-    options = arguments.parse_args()
-    rows = []
+    program = Program(__doc__, repetitions=25)
+    program.option("--size", type=int, default=4096)
+    options = program.parse()
+    actions = {}
     for name in ("aes-128-ctr", "aes-128-gcm", "aes-128-cbc"):
         cipher = warpcipher.Cipher(name, os.urandom(16))
         text = torch.randint(0, 256, (options.size,), dtype=torch.uint8, device="cuda")
         room = 16 if name.endswith("gcm") else 0
         out = torch.empty(options.size + room, dtype=torch.uint8, device="cuda")
-        iv = os.urandom(12 if room else 16)
-        for label, arguments_of_call in (("out=", {"out": out}), ("new array", {})):
-            taken = []
-            for _ in range(5 * options.repetitions):
-                start = time.perf_counter()
-                for _ in range(BURST):
-                    cipher.encrypt(text, iv=iv, **arguments_of_call)
-                taken.append((time.perf_counter() - start) / BURST * 1e6)
-                torch.cuda.synchronize()
-            rows.append(Row(f"{name} {label}", "us", taken))
-    report(rows, options, size=f"{options.size} bytes in device memory")
+        call = partial(cipher.encrypt, text, iv=os.urandom(12 if room else 16))
+        actions |= {f"{name} out=": partial(call, out=out), f"{name} new array": call}
+    waited = {"before": torch.cuda.synchronize, "calls": BURST}
+    program.times(by_turns(actions, options.repetitions, **waited), "us")
+    program.finish(size=f"{options.size} bytes in device memory")
 
 
 if __name__ == "__main__":

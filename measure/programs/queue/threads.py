@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 
 import warpcipher as wc
-from warpcipher_measure.program import Row, parser, report
+from warpcipher_measure.program import Program
 
+ALGORITHM = "aes-128-gcm"
 Client = Callable[[int, list[float]], None]
 
 
@@ -34,26 +35,24 @@ def run_threads(count: int, client: Client) -> tuple[float, list[float]]:
     begin = time.perf_counter()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - begin, [one for some in latencies for one in some]
+    return time.perf_counter() - begin, sorted(one for some in latencies for one in some)
 
 
 def nonce_of(client: int, number: int) -> bytes:
     return client.to_bytes(4, "big") + number.to_bytes(8, "big")
 
 
-def plain_client(encrypt: Callable[..., bytes], text: bytes, messages: int) -> Client:
+def plain_client(box: wc.aead.AESGCM, text: bytes, messages: int) -> Client:
     def client(number: int, latencies: list[float]) -> None:
         for i in range(messages):
             begin = time.perf_counter()
-            encrypt(nonce_of(number, i), text, None)
+            box.encrypt(nonce_of(number, i), text, None)
             latencies.append(time.perf_counter() - begin)
 
     return client
 
 
-def queue_client(
-    queue: wc.Queue, key: wc.Key, text: bytes, messages: int, window: int, name: str
-) -> Client:
+def queue_client(queue: wc.Queue, key: wc.Key, text: bytes, messages: int, window: int) -> Client:
     def client(number: int, latencies: list[float]) -> None:
         free = threading.Semaphore(window)
 
@@ -65,7 +64,7 @@ def queue_client(
                 free.release()
 
             nonce = nonce_of(number, i)
-            queue.submit(name, "encrypt", key, text, iv=nonce).add_done_callback(done)
+            queue.submit(ALGORITHM, "encrypt", key, text, iv=nonce).add_done_callback(done)
 
         for i in range(messages):
             free.acquire()
@@ -76,69 +75,42 @@ def queue_client(
     return client
 
 
-def percentile(values: list[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
-
-
 def main() -> None:
-    arguments = parser(__doc__ or "")
-    arguments.add_argument("--threads", type=int, default=16)
-    arguments.add_argument("--size", type=int, default=16 << 10, help="bytes of a message")
-    arguments.add_argument("--messages", type=int, default=500, help="of each thread")
-    arguments.add_argument("--window", type=int, nargs="+", default=[1, 16])
-    arguments.add_argument("--delays", type=int, nargs="+", default=[0, 50, 200, 1000])
-    arguments.add_argument("--engine", default="auto")
-    options = arguments.parse_args()
-    raw = os.urandom(16)
-    key, text = wc.Key("aes-128-gcm", raw), os.urandom(options.size)
+    program = Program(__doc__)
+    program.option("--threads", type=int, default=16)
+    program.option("--size", type=int, default=16 << 10, help="bytes of a message")
+    program.option("--messages", type=int, default=500, help="of each thread")
+    program.option("--window", type=int, nargs="+", default=[1, 16])
+    program.option("--delays", type=int, nargs="+", default=[0, 50, 200, 1000])
+    program.option("--engine", default="auto")
+    options = program.parse()
+    raw, text = os.urandom(16), os.urandom(options.size)
+    key, box = wc.Key(ALGORITHM, raw), wc.aead.AESGCM(raw, engine=options.engine)
     total = options.threads * options.messages * options.size
-    rows: list[Row] = []
+    notes = [""]  # of what was measured last
 
-    def measure(name: str, make: Callable[[], tuple[Client, Callable[[], str]]]) -> None:
-        rates, p50, p99, note = [], [], [], ""
-        for _ in range(options.repetitions):
-            client, finish = make()
-            seconds, latencies = run_threads(options.threads, client)
-            note = finish()
-            rates.append(total / seconds / 1e9)
-            p50.append(percentile(latencies, 0.5) * 1e6)
-            p99.append(percentile(latencies, 0.99) * 1e6)
-        rows.append(Row(name, "GB/s", rates, note))
-        rows.append(Row(f"{name}: p50", "us", p50))
-        rows.append(Row(f"{name}: p99", "us", p99))
+    def measure(name: str, once: Callable[[], tuple[float, list[float]]]) -> None:
+        found = [once() for _ in range(options.repetitions)]
+        program.add(name, "GB/s", [total / seconds / 1e9 for seconds, _ in found], notes.pop())
+        for part in (50, 99):
+            at = [latencies[len(latencies) * part // 100] * 1e6 for _, latencies in found]
+            program.add(f"{name}: p{part}", "us", at)
 
-    def plain() -> tuple[Client, Callable[[], str]]:
-        box = wc.aead.AESGCM(raw, engine=options.engine)
-        return plain_client(box.encrypt, text, options.messages), str
-
-    def queued(delay: int, window: int) -> tuple[Client, Callable[[], str]]:
-        queue = wc.Queue(options.engine, max_delay_us=delay)
-
-        def finish() -> str:
+    def queued(delay: int, window: int) -> tuple[float, list[float]]:
+        with wc.Queue(options.engine, max_delay_us=delay) as queue:
+            client = queue_client(queue, key, text, options.messages, window)
+            done = run_threads(options.threads, client)
             counts = queue.statistics()
-            queue.close()
-            reasons = ", ".join(f"{n} {name}" for name, n in counts.reasons.items() if n)
-            return f"{counts.messages / counts.payloads:.1f} messages a payload ({reasons})"
+        notes.append(f"{counts.messages / counts.payloads:.1f} messages a payload")
+        return done
 
-        client = queue_client(queue, key, text, options.messages, window, "aes-128-gcm")
-        return client, finish
-
-    measure("AESGCM in a loop", plain)
+    plain = plain_client(box, text, options.messages)
+    measure("AESGCM in a loop", lambda: run_threads(options.threads, plain))
     for window in options.window:
         for delay in options.delays:
-            measure(
-                f"Queue, window {window}, age limit {delay} us",
-                lambda delay=delay, window=window: queued(delay, window),  # type: ignore[misc]
-            )
-    report(
-        rows,
-        options,
-        algorithm="aes-128-gcm, one key, no AAD, host memory",
-        engine=options.engine,
-        threads=options.threads,
-        size=options.size,
-        messages=options.messages,
-    )
+            name = f"Queue, window {window}, age limit {delay} us"
+            measure(name, lambda delay=delay, window=window: queued(delay, window))  # type: ignore[misc]
+    program.finish(algorithm=f"{ALGORITHM}, one key, no AAD, host memory", **vars(options))
 
 
 if __name__ == "__main__":

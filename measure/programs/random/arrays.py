@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from warpcipher.random import Generator
-from warpcipher_measure.program import Row, by_turns, parser, report, show
+from warpcipher_measure.program import Program, by_turns
 
 BURST = 200
 """Calls for a short array of which one time is taken."""
@@ -52,6 +52,7 @@ FILLS = (
     Fill("integers below 10^12", "int64", "random_", (0, 10**12), in_numpy=below(10**12)),
     Fill("bernoulli", "uint8", "bernoulli_", (0.3,)),
 )
+SHORT = (FILLS[1], FILLS[3])
 
 
 class Host:
@@ -100,64 +101,46 @@ class Device:
 
 
 def main() -> None:
-    arguments = parser(__doc__ or "")
-    arguments.add_argument("--device", default="cpu", help="cpu or cuda:0")
-    arguments.add_argument("--mib", type=int, default=0, help="size of the long arrays")
-    options = arguments.parse_args()
+    program = Program(__doc__)
+    program.option("--device", default="cpu", help="cpu or cuda:0")
+    program.option("--mib", type=int, default=0, help="size of the long arrays")
+    options = program.parse()
     library: Host | Device = Host() if options.device == "cpu" else Device(options.device)
     size = (options.mib or (64 if options.device == "cpu" else 4096)) << 20
-    generators = {
-        "chacha20": Generator(bytes(32)),
-        "aes-256-ctr": Generator(bytes(32), algorithm="aes-256-ctr"),
-    }
-    rows: list[Row] = []
+    chacha20, aes = Generator(bytes(32)), Generator(bytes(32), algorithm="aes-256-ctr")
 
-    def add(
+    def turns(
         what: str,
-        unit: str,
-        calls: dict[str, Callable[[], object]],
-        scale: Callable[[float], float],
-        burst: int = 1,
-    ) -> None:
-        taken = by_turns(calls, options.repetitions, wait=library.wait, calls=burst)
-        for name, times in taken.items():
-            rows.append(Row(f"{what}: {name}", unit, [scale(value) for value in times.wall]))
-            if not options.json:
-                show(rows[-1], 46)
-
-    def with_peer(
-        calls: dict[str, Callable[[], object]], peer: Callable[[], object] | None
-    ) -> dict[str, Callable[[], object]]:
-        return calls if peer is None else calls | {library.peer: peer}
+        own: dict[str, Callable[[], object]],
+        peer: Callable[[], object] | None,
+        calls: int = 1,
+    ) -> Any:
+        actions = own if peer is None else own | {library.peer: peer}
+        named = {f"{what}: {name}": action for name, action in actions.items()}
+        return by_turns(named, options.repetitions, wait=library.wait, calls=calls)
 
     for fill in FILLS:
         array = library.empty(size // np.dtype(fill.dtype).itemsize, fill.dtype)
-        calls = {
-            algorithm: fill.by(generator, array) for algorithm, generator in generators.items()
-        }
-        calls = with_peer(calls, library.fill(fill, array))
-        add(f"{fill.name}, {fill.dtype}", "GB/s", calls, lambda value: size / value / 1e9)
-        del array, calls
+        own = {"chacha20": fill.by(chacha20, array), "aes-256-ctr": fill.by(aes, array)}
+        peer = library.fill(fill, array)
+        program.rates(turns(f"{fill.name}, {fill.dtype}", own, peer), size / 1e9)
+        del array, own, peer
 
-    chacha20, unkeyed = generators["chacha20"], Generator()
-    array = library.empty(1 << 24, "int64")
-    calls = with_peer(
-        {"chacha20": lambda: chacha20.permutation_(array)}, library.permutation(1 << 24)
-    )
-    add("permutation of 2^24, int64", "ms", calls, lambda value: value * 1e3)
+    count = 1 << 24
+    array = library.empty(count, "int64")
+    own = {"chacha20": lambda: chacha20.permutation_(array)}
+    what = "permutation of 2^24, int64"
+    program.times(turns(what, own, library.permutation(count)))
 
-    short = library.empty(256, "float32")
-    for fill in FILLS:
-        if fill.dtype != "float32" or fill.name in ("exponential", "laplace"):
-            continue
-        calls = {
+    short, unkeyed = library.empty(256, "float32"), Generator()
+    for fill in SHORT:
+        own = {
             "chacha20": fill.by(chacha20, short),
             "chacha20 without a key": fill.by(unkeyed, short),
         }
-        calls = with_peer(calls, library.fill(fill, short))
-        add(f"{fill.name}, 256 of float32", "us", calls, lambda value: value * 1e6, BURST)
-
-    report(rows, options, shown=True, size=f"{size >> 20} MiB in {options.device}")
+        what = f"{fill.name}, 256 of float32"
+        program.times(turns(what, own, library.fill(fill, short), BURST), "us")
+    program.finish(size=f"{size >> 20} MiB in {options.device}")
 
 
 if __name__ == "__main__":

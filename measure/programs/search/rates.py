@@ -2,29 +2,22 @@
 """Keys a second of `wc.search`: each kind of search on one device, and on all of them.
 
 A rate is wall clock over a whole search that finds nothing, from the first range handed out on:
-preparing it, with its self-test, is not part of it. With several devices the last rows are what the
-search makes of all of them, and that in per cent of as many times one.
+preparing it, with its self-test, is not part of it. With several devices the note says the rate in
+per cent of as many times one.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-from collections.abc import Iterable, Sequence
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import warpcipher as wc
-from warpcipher_measure.program import Row, parser, report
+from warpcipher_measure.program import Program
 
-KEY_LENGTHS = {
-    "des": 8,
-    "des-ede2": 16,
-    "des-ede3": 24,
-    "aes-128": 16,
-    "aes-192": 24,
-    "aes-256": 32,
-}
+LENGTHS = {"des": 8, "des-ede2": 16, "des-ede3": 24, "aes-128": 16, "aes-192": 24, "aes-256": 32}
 FEWEST_BITS = 43  # of random templates: half a minute of DES at 300 G keys/s
 
 
@@ -38,16 +31,12 @@ class Kind:
     known_text: int = 0xFF  # the bits of each byte of the plaintext that are known
     note: str = ""
 
-    @property
-    def cipher(self) -> str:
-        return self.algorithm.rpartition("-")[0]
-
     def search(
         self, seed: int, devices: Sequence[int], engine: str, unknown: int | None = None
     ) -> wc.keysearch.Search:
         chance = random.Random(seed)  # the same templates each time
-        length = KEY_LENGTHS[self.cipher]
-        des = self.cipher.startswith("des")
+        cipher = self.algorithm.rpartition("-")[0]
+        length, des = LENGTHS[cipher], cipher.startswith("des")
         positions = [
             8 * byte + bit
             for byte in range(length)[slice(*self.within)]
@@ -92,56 +81,45 @@ def rate(search: wc.keysearch.Search, seconds: float) -> float:
     return progress.rate / 1e9
 
 
-def measure(kind: Kind, name: str, arguments: argparse.Namespace, devices: int) -> Iterable[Row]:
-    engine, repetitions = arguments.engine, range(arguments.repetitions)
+def measure(program: Program, name: str, options: Namespace, devices: int) -> None:
+    kind, engine = KINDS[name], options.engine
+    text = f"{name}, {kind.unknown} unknown bits"
 
-    def row(what: str, values: list[float], note: str = kind.note) -> Row:
-        return Row(f"{name}, {what}", "G/s", values, note)
+    def rates(of: Sequence[int]) -> list[float]:
+        searches = (kind.search(0, of, engine) for _ in range(options.repetitions))
+        return [rate(search, options.rate) for search in searches]
 
-    text = f"{kind.unknown} unknown bits"
-    one = row(text, [rate(kind.search(0, [0], engine), arguments.rate) for _ in repetitions])
-    yield one
-    if arguments.templates:
+    one = program.add(text, "G/s", rates([0]), kind.note)
+    if options.templates:
         values = [
-            rate(kind.search(1 + i, [0], engine, FEWEST_BITS + i % 14), arguments.template_rate)
-            for i in range(arguments.templates)
+            rate(kind.search(1 + i, [0], engine, FEWEST_BITS + i % 14), options.template_rate)
+            for i in range(options.templates)
         ]
-        yield row(f"{arguments.templates} templates of {FEWEST_BITS} bits and more", values)
+        what = f"{name}, {options.templates} templates of {FEWEST_BITS} bits and more"
+        program.add(what, "G/s", values, kind.note)
     if devices > 1:
-        every = range(devices)
-        together = row(
-            f"{text}, {devices} devices",
-            [rate(kind.search(0, every, engine), arguments.rate) for _ in repetitions],
-        )
-        yield together
-        share = together.median / (devices * one.median)
-        print(f"{name}: {share:.1%} of {devices} times one device", file=sys.stderr, flush=True)
+        values = rates(range(devices))
+        share = median(values) / (devices * one.median)
+        program.add(f"{text}, {devices} devices", "G/s", values, f"{share:.1%} of {devices} times")
 
 
 def main() -> None:
-    made = parser("Rates of key searches through wc.search.")
-    made.set_defaults(repetitions=1)
-    made.add_argument("--rate", type=float, default=30, metavar="SECONDS", help="of each search")
-    made.add_argument("--templates", type=int, default=0, help="random ones")
-    made.add_argument("--template-rate", type=float, default=0.5, metavar="SECONDS", help="of each")
-    made.add_argument("--devices", type=int, metavar="N", help="only the first N; default: all")
-    made.add_argument("--engine", default="cuda", choices=["cuda", "cpu"])
-    made.add_argument(
-        "kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all if none"
-    )
-    arguments = made.parse_args()
-    unknown = [name for name in arguments.kinds if name not in KINDS]
+    program = Program(__doc__, repetitions=1)
+    program.option("--rate", type=float, default=30, metavar="SECONDS", help="of each search")
+    program.option("--templates", type=int, default=0, help="random ones")
+    program.option("--template-rate", type=float, default=0.5, metavar="SECONDS", help="of each")
+    program.option("--devices", type=int, metavar="N", help="only the first N; default: all")
+    program.option("--engine", default="cuda", choices=["cuda", "cpu"])
+    program.option("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all if none")
+    options = program.parse()
+    unknown = [name for name in options.kinds if name not in KINDS]
     if unknown:
-        made.error(f"no such kind: {', '.join(unknown)}")
-    found = {info.name: info for info in wc.keysearch.searchers()}[arguments.engine]
-    devices = min(arguments.devices or len(found.devices), len(found.devices))
-    rows: list[Row] = []
-    for name in arguments.kinds or KINDS:
-        for row in measure(KINDS[name], name, arguments, devices):
-            print(f"{row.name}: {row.median:.4g} G keys/s ({row.spread})", file=sys.stderr)
-            sys.stderr.flush()
-            rows.append(row)
-    report(rows, arguments, seconds=arguments.rate, devices=", ".join(found.devices))
+        program.parser.error(f"no such kind: {', '.join(unknown)}")
+    found = {info.name: info for info in wc.keysearch.searchers()}[options.engine]
+    devices = min(options.devices or len(found.devices), len(found.devices))
+    for name in options.kinds or KINDS:
+        measure(program, name, options, devices)
+    program.finish(seconds=options.rate, devices=", ".join(found.devices))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ from typing import NamedTuple
 
 from .machine import look
 
+Actions = Mapping[str, Callable[[], object]]
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6}
+"""Of times, by what seconds are multiplied with."""
+
 
 @dataclass
 class Row:
@@ -29,9 +33,9 @@ class Row:
     def __post_init__(self) -> None:
         self.median = statistics.median(self.values)
 
-    @property
-    def spread(self) -> str:
-        return f"{min(self.values):.4g} to {max(self.values):.4g}"
+    def __str__(self) -> str:
+        spread = f"{min(self.values):.4g} to {max(self.values):.4g}"
+        return f"{self.name:52}  {self.median:10.4g} {self.unit:5}  ({spread})  {self.note}"
 
 
 class Times(NamedTuple):
@@ -42,13 +46,13 @@ class Times(NamedTuple):
 
 
 def by_turns(
-    actions: Mapping[str, Callable[[], object]],
+    actions: Actions,
     repetitions: int,
     *,
     calls: int = 1,
-    wait: Callable[[], None] = lambda: None,
-    before: Callable[[], None] = lambda: None,
-    after: Callable[[str], None] = lambda name: None,
+    wait: Callable[[], object] = lambda: None,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[str], object] = lambda name: None,
     warm: float = 0,
 ) -> dict[str, Times]:
     """Each action once a turn, so that all see the same machine; the first turn is not counted.
@@ -83,11 +87,6 @@ def _cpu_seconds() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def rates(taken: Mapping[str, Times], size: float, unit: str = "GB/s") -> list[Row]:
-    """size: in the rate's unit."""
-    return [Row(name, unit, [size / each for each in times.wall]) for name, times in taken.items()]
-
-
 def ratio(taken: Mapping[str, Times], name: str, other: str) -> None:
     """Prints how many times as fast as another an action is: the median of the turns."""
     pairs = zip(taken[other].wall, taken[name].wall, strict=True)
@@ -111,33 +110,46 @@ class named:  # noqa: N801
         return True
 
 
-def parser(description: str) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=description)
-    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    made.add_argument("--repetitions", type=int, default=5, help="timed runs of each row")
-    return made
+class Program:
+    """A program's options, and its rows, which are printed as they are measured."""
 
+    def __init__(self, description: str | None, repetitions: int = 5) -> None:
+        self.parser = argparse.ArgumentParser(description=description)
+        self.option = self.parser.add_argument
+        self.option("--json", action="store_true", help="print JSON instead of a table")
+        self.option("--repetitions", type=int, default=repetitions, help="timed runs of each row")
+        self.options = argparse.Namespace()
+        self.rows: list[Row] = []
 
-def show(row: Row, width: int) -> None:
-    """Prints a row of the table."""
-    print(
-        f"{row.name:{width}}  {row.median:10.4g} {row.unit:5}  ({row.spread})  {row.note}",
-        flush=True,
-    )
+    def parse(self) -> argparse.Namespace:
+        self.options = self.parser.parse_args()
+        return self.options
 
+    def add(self, name: str, unit: str, values: list[float], note: str = "") -> Row:
+        row = Row(name, unit, values, note)
+        self.rows.append(row)
+        if not self.options.json:
+            print(row, flush=True)
+        return row
 
-def report(
-    rows: list[Row], arguments: argparse.Namespace, *, shown: bool = False, **facts: object
-) -> None:
-    """Prints the rows with the machine and whatever else a reader needs to repeat them. shown: a
-    table's rows were printed as they came."""
-    facts = {**asdict(look(0)), "repetitions": arguments.repetitions, **facts}
-    if arguments.json:
-        print(json.dumps({"facts": facts, "rows": [asdict(row) for row in rows]}, indent=1))
-        return
-    for name, value in facts.items():
-        print(f"{name}: {value}")
-    if not shown:
-        width = max(len(row.name) for row in rows)
-        for row in rows:
-            show(row, width)
+    def rates(self, taken: Mapping[str, Times], size: float, unit: str = "GB/s") -> None:
+        """size: in the rate's unit. Each row says what its CPU time would give, too."""
+        for name, times in taken.items():
+            used = size / max(statistics.median(times.cpu), 1e-9)
+            note = f"{used:.3g} {unit.removesuffix('/s')} a second of CPU time"
+            self.add(name, unit, [size / each for each in times.wall], note)
+
+    def times(self, taken: Mapping[str, Times], unit: str = "ms") -> None:
+        factor = UNITS[unit]
+        for name, times in taken.items():
+            used = f"{factor * statistics.median(times.cpu):.3g} {unit} of CPU time"
+            self.add(name, unit, [factor * each for each in times.wall], used)
+
+    def finish(self, **facts: object) -> None:
+        """Prints the machine and whatever else a reader needs to repeat the rows."""
+        facts = {**asdict(look(0)), "repetitions": self.options.repetitions, **facts}
+        if self.options.json:
+            rows = [asdict(row) for row in self.rows]
+            print(json.dumps({"facts": facts, "rows": rows}, indent=1))
+        else:
+            print(*(f"{name}: {value}" for name, value in facts.items()), sep="\n")
