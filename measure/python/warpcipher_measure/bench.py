@@ -9,41 +9,8 @@ report.rows[0].gigabytes_per_second.median
 
 from __future__ import annotations
 
-from warpcipher.arguments import parse_size
-
-from .results import Bound, Cpu, Gpu, LeftOut, Machine, PeerRow, Report, Row, Spread
+from .results import Report, Row, Spread
 from .runner import run
-from .settings import (
-    ALGORITHMS,
-    DIRECTIONS,
-    PEERS,
-    RESIDENCES,
-    SIZES,
-    Effective,
-    Settings,
-    parse_sizes,
-    shown_size,
-)
+from .settings import ALGORITHMS, DIRECTIONS, SIZES, Settings
 
-__all__ = [
-    "ALGORITHMS",
-    "DIRECTIONS",
-    "PEERS",
-    "RESIDENCES",
-    "SIZES",
-    "Bound",
-    "Cpu",
-    "Effective",
-    "Gpu",
-    "LeftOut",
-    "Machine",
-    "PeerRow",
-    "Report",
-    "Row",
-    "Settings",
-    "Spread",
-    "parse_size",
-    "parse_sizes",
-    "run",
-    "shown_size",
-]
+__all__ = ["ALGORITHMS", "DIRECTIONS", "SIZES", "Report", "Row", "Settings", "Spread", "run"]

@@ -18,7 +18,7 @@ from pathlib import Path
 import warpcipher as wc
 
 from . import _native
-from .cases import works_on_gpu
+from .cases import Case, works_on_gpu
 from .machine import cores
 from .memory import CACHES_SPANNED, DeviceMemory, HostMemory, Memory, fill
 from .results import Bound, Spread
@@ -233,40 +233,33 @@ def clock_now(stream: _native.WorkStream) -> float:
 
 
 def percentages(
-    text_rate: float,
-    algorithm: wc.AlgorithmInfo,
-    direction: str,
-    residence: str,
-    engine: wc.EngineInfo,
-    bounds: dict[str, Bound],
-    clocks_a_second: float,
+    rate: float, case: Case, bounds: dict[str, Bound], clocks_a_second: float
 ) -> dict[str, float]:
-    """A rate in percent of each bound and comparison that applies. Rates are GB/s of text.
+    """A rate, in GB/s of text, in percent of each bound and comparison that applies.
 
     clocks_a_second: of all multiprocessors together; 0 on the host.
 
     `COMPARED` are not bounds: `tables` and `logic` are what kernels that do the work of `work_of`
     can reach, and hybrid kernels exceed `tables`; `memmove` and `file` are plain copies.
     """
+    known = {name: bound.rate.median for name, bound in bounds.items()}
+    on_gpu = works_on_gpu(case.engine, case.residence)
     allowed: dict[str, float] = {}
-    if residence == "device":
-        allowed["dram"] = bounds["dram"].rate.median / 2
-    elif residence == "file":
-        allowed["file"] = bounds["file"].rate.median
-    elif not works_on_gpu(engine, residence):
-        allowed["memmove"] = bounds["memmove"].rate.median / 2
-    if works_on_gpu(engine, residence):
-        if residence != "device":
-            slower = min(bounds["to_device"].rate.median, bounds["to_host"].rate.median)
-            allowed["link"] = slower
-        work = work_of(algorithm, direction)
-        if work is not None:
-            text_a_second = algorithm.block_size * clocks_a_second / GIGA
-            if work.shared_loads:
-                per_block = work.shared_loads / bounds["shared"].rate.median
-                allowed["tables"] = text_a_second / per_block
-            allowed["logic"] = text_a_second / (work.logic / bounds["logic"].rate.median)
-    return {name: 100 * text_rate / rate for name, rate in allowed.items()}
+    if case.residence == "device":
+        allowed["dram"] = known["dram"] / 2
+    elif case.residence == "file":
+        allowed["file"] = known["file"]
+    elif not on_gpu:
+        allowed["memmove"] = known["memmove"] / 2
+    if on_gpu and case.residence != "device":
+        allowed["link"] = min(known["to_device"], known["to_host"])
+    work = work_of(case.algorithm, case.direction) if on_gpu else None
+    if work is not None:
+        text_a_second = case.algorithm.block_size * clocks_a_second / GIGA
+        if work.shared_loads:
+            allowed["tables"] = text_a_second * known["shared"] / work.shared_loads
+        allowed["logic"] = text_a_second * known["logic"] / work.logic
+    return {name: 100 * rate / most for name, most in allowed.items()}
 
 
 def limit_of(percent: dict[str, float]) -> str:

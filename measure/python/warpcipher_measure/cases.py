@@ -126,10 +126,6 @@ def any_iv(info: wc.AlgorithmInfo) -> bytes:
     return bytes(4) + iv[4:] if info.name == "chacha20" else iv
 
 
-def is_whole(case: Case) -> bool:
-    return case.message >= case.size
-
-
 def cache_bytes(residence: str, machine: Machine) -> int:
     """The cache that slots have to exceed."""
     if residence == "device" and machine.gpu is not None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 from warpcipher.cli import names as completion
@@ -112,23 +113,7 @@ def _watch(news: object) -> None:
 @click.option("--html", metavar="FILE", help="Write a page with plots.")
 @click.option("-f", "--force", is_flag=True, help="Replace the files of --png and --html.")
 def bench(
-    algorithms: Names,
-    directions: Names,
-    sizes: Names,
-    residences: Names,
-    engines: Names,
-    message: str | None,
-    repetitions: int | None,
-    row_seconds: float | None,
-    device: int,
-    folder: str | None,
-    against: str | None,
-    quick: bool,
-    as_json: bool,
-    as_csv: bool,
-    png: str | None,
-    html: str | None,
-    force: bool,
+    as_json: bool, as_csv: bool, png: str | None, html: str | None, force: bool, **asked: Any
 ) -> None:
     """Measure how fast this machine encrypts, and how near that is to what it can do.
 
@@ -142,28 +127,20 @@ def bench(
     warpcipher bench --residence file --folder /mnt/data --against openssl
     """
     import warpcipher as wc
+    from warpcipher.arguments import parse_size
 
     from . import bench as measuring
     from . import plots, report
+    from .settings import parse_sizes
 
     if as_json and as_csv:
         raise usage("--json and --csv both go to standard output: give one")
-    settings = measuring.Settings(
-        algorithms=tuple(entry.name for entry in wc.algorithms())
-        if "all" in algorithms
-        else algorithms,
-        directions=directions,
-        sizes=tuple(size for text in sizes for size in measuring.parse_sizes(text)),
-        residences=residences,
-        engines=engines,
-        message=None if message is None else measuring.parse_size(message),
-        repetitions=repetitions,
-        row_seconds=row_seconds,
-        device=device,
-        folder=folder,
-        against=against,
-        quick=quick,
-    )
+    if "all" in asked["algorithms"]:
+        asked["algorithms"] = tuple(entry.name for entry in wc.algorithms())
+    asked["sizes"] = tuple(size for text in asked["sizes"] for size in parse_sizes(text))
+    if asked["message"] is not None:
+        asked["message"] = parse_size(asked["message"])
+    settings = measuring.Settings(**asked)
     if png is not None and html is not None:
         folders = Folders()
         if folders.entry(png) == folders.entry(html):
@@ -209,14 +186,7 @@ def bench(
 )
 @click.option("-f", "--force", is_flag=True, help="Replace files in --out.")
 def lab(
-    names: tuple[str, ...],
-    quick: bool,
-    values: tuple[str, ...],
-    repetitions: int | None,
-    device: int,
-    as_json: bool,
-    out: str | None,
-    force: bool,
+    names: Names, values: Names, as_json: bool, out: str | None, force: bool, **asked: Any
 ) -> None:
     """Rerun papers on GPU cryptography on this machine, and show the figures they published.
 
@@ -239,9 +209,7 @@ def lab(
         return
     wanted = (*papers.PAPERS, *(name for name in names if name != ALL)) if ALL in names else names
     chosen = list(dict.fromkeys(wanted))
-    settings = papers.Settings(
-        quick=quick, device=device, repetitions=repetitions, values=_values(values)
-    )
+    settings = papers.Settings(values=_values(values), **asked)
     for name in chosen:
         papers.find_paper(name).values(settings)  # refuses what is wrong before anything is run
     if out is not None:
@@ -279,29 +247,17 @@ def _values(given: tuple[str, ...]) -> dict[str, int]:
 def _list(as_json: bool) -> None:
     from . import lab as papers
 
-    entries = [
-        {
-            "name": paper.name,
-            "title": paper.title,
-            "citation": paper.citation,
-            "parameters": [
-                {"name": entry.name, "default": entry.default, "text": entry.text}
-                for entry in paper.parameters
-            ],
-            "variants": [
-                {
-                    "name": variant.name,
-                    "description": variant.description,
-                    "needs_gpu": variant.needs_gpu,
-                    "constant_time": variant.constant_time,
-                    "absent": variant.absent,
-                }
-                for variant in papers.variants(paper.name).values()
-            ],
-        }
-        for paper in papers.PAPERS.values()
-    ]
     if as_json:
+        entries = [
+            {
+                "name": paper.name,
+                "title": paper.title,
+                "citation": paper.citation,
+                "parameters": [asdict(entry) for entry in paper.parameters],
+                "variants": [asdict(entry) for entry in papers.variants(paper.name).values()],
+            }
+            for paper in papers.PAPERS.values()
+        ]
         click.echo(json.dumps(entries, indent=2))
         return
     for paper in papers.PAPERS.values():
@@ -311,12 +267,12 @@ def _list(as_json: bool) -> None:
         variants = papers.variants(paper.name).values()
         width = max((len(variant.name) for variant in variants), default=0)
         for variant in variants:
-            marks = [
-                *(["needs a GPU"] if variant.needs_gpu else []),
-                *([] if variant.constant_time else ["not constant time"]),
-                *([variant.absent] if variant.absent else []),
-            ]
-            text = "; ".join([variant.description, *([", ".join(marks)] if marks else [])])
+            marks = (
+                "needs a GPU" if variant.needs_gpu else "",
+                "" if variant.constant_time else "not constant time",
+                variant.absent,
+            )
+            text = "; ".join((variant.description, *filter(None, marks)))
             click.echo(f"  {variant.name:{width}} {text}")
     click.echo(f"{TIMELINE}: AES-128 on GPUs from 2005 to this one, published and measured")
 

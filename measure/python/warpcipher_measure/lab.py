@@ -14,28 +14,21 @@ from __future__ import annotations
 
 from .papers import PAPERS
 from .report import markdown
-from .results import Conclusion, LeftOut, Measurement, Plot, Point, Series, Table
 from .results import PaperReport as Report
+from .results import Plot, Series, Table
 from .runner import find_paper
 from .runner import run_paper as run
-from .session import Paper, Parameter, Session, Variant, variants
+from .session import Session, variants
 from .settings import LabSettings as Settings
 
 __all__ = [
     "PAPERS",
-    "Conclusion",
-    "LeftOut",
-    "Measurement",
-    "Paper",
-    "Parameter",
     "Plot",
-    "Point",
     "Report",
     "Series",
     "Session",
     "Settings",
     "Table",
-    "Variant",
     "find_paper",
     "markdown",
     "run",

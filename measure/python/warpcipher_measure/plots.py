@@ -8,7 +8,6 @@ import importlib
 import io
 import math
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 from .bounds import COPIED, COUNTED
@@ -27,13 +26,8 @@ MOST_LABELS = 10
 """On an axis of powers of two."""
 LONG_NAME = 12
 """Letters. Longer names below bars are turned."""
-COLUMN = 0.12
-"""Years between series that were measured here, around the year that they were measured in: so
-little that each stands at that year."""
 YEARS = 5
 """Between labels of a plot of points over many."""
-NAME_LINES = 26
-"""That stand above each other in a plot of points."""
 
 
 def drawn(plots: Sequence[Plot], subtitle: str, form: str) -> bytes:
@@ -223,67 +217,14 @@ def _scatter(axes: Any, series: Series, places: list[float], index: int, size: i
 
 
 def _points(plot: Plot, axes: Any) -> None:
-    """Published ones have their names to the right of them all. Those measured here have one x,
-    where each series gets a narrow column, and names to the left of them all."""
-    here = [float(x) for series in plot.series for x in series.x if not series.published]
-    columns = [series.label for series in plot.series if not series.published]
-    heights = [math.log10(y) for series in plot.series for y in series.y]
-    gap = (max(heights) - min(heights)) / NAME_LINES
-    named: dict[bool, list[tuple[float, float, str]]] = {True: [], False: []}
+    """Over years, of which the last and every fifth are named."""
     for index, series in enumerate(plot.series):
-        place = 0.0 if series.published else columns.index(series.label) - (len(columns) - 1) / 2
-        column = COLUMN * place
-        years = [float(x) + column for x in series.x]
-        _scatter(axes, series, years, index, 28)
-        names = zip(years, series.y, series.names, strict=False)
-        named[series.published] += [entry for entry in names if entry[2]]
-    _label_years(plot, axes)
-    for published, entries in named.items():
-        entries.sort(key=lambda entry: entry[1])
-        places = spread([math.log10(y) for _, y, _ in entries], gap)
-        edge = (
-            max((x for x, _, _ in entries), default=0) + 1
-            if published
-            else min(here, default=0) - 1
-        )
-        for (x, y, name), place in zip(entries, places, strict=True):
-            axes.annotate(
-                name,
-                (x, y),
-                xytext=(edge, 10**place),
-                ha="left" if published else "right",
-                va="center",
-                fontsize=8,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": "0.7",
-                    "linewidth": 0.6,
-                    "shrinkB": 3,
-                    "relpos": (0 if published else 1, 0.5),
-                },
-            )
-
-
-def _label_years(plot: Plot, axes: Any) -> None:
-    """The last year, and of a long time before it every fifth that is not close to it."""
+        _scatter(axes, series, [float(x) for x in series.x], index, 28)
     years = [round(float(x)) for series in plot.series for x in series.x]
     first, last = min(years), max(years)
-    step = YEARS if last - first > 2 * YEARS else 1
-    shown = [year for year in range(first, last) if year % step == 0 and last - year >= step / 2]
-    axes.set_xticks([*shown, last])
+    named = [year for year in range(first, last - YEARS // 2) if year % YEARS == 0]
+    axes.set_xticks([*named, last])
     axes.minorticks_off()
-
-
-def spread(heights: list[float], gap: float) -> list[float]:
-    """Ascending heights, moved as little as a gap between them asks for (isotonic regression)."""
-    blocks: list[list[float]] = []  # neighbours that are moved as one
-    for index, height in enumerate(heights):
-        block = [height - index * gap]
-        while blocks and fmean(blocks[-1]) > fmean(block):
-            block = blocks.pop() + block
-        blocks.append(block)
-    bases = [fmean(together) for together in blocks for _ in together]
-    return [base + index * gap for index, base in enumerate(bases)]
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -227,14 +227,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """A line or a row of bars. published: the paper's own figures, not measured here. names: of
-    kind "points", written beside them, where there are any."""
+    """A line or a row of bars. published: the paper's own figures, not measured here."""
 
     label: str
     x: tuple[float | str, ...]
     y: tuple[float, ...]
     published: bool = False
-    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, label: str, line: Mapping[Any, float], published: bool = False) -> Series:

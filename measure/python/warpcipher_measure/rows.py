@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures one case: through the package's public calls, on memory or on files, checked first."""
+"""The calls of one case: the package's public ones, on memory or on files, checked first."""
 
 from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 from warpcipher import formats
 
-from . import _native, bounds, timing
-from .cases import TAG_SIZE, Case, any_iv, is_whole, works_on_gpu
-from .machine import cpu_clock_mhz
+from . import _native
+from .cases import TAG_SIZE, Case, any_iv
 from .memory import Arena, Slots
-from .results import Bound, Machine, Row
-from .settings import Effective
 
 if TYPE_CHECKING:
     from warpcipher._types import Direction
@@ -48,7 +48,7 @@ class Call:
                 sealed, text = self._pairs[slot]
                 self._run("encrypt", text, sealed)
         self._cipher = wc.Cipher(info.name, self._key, engine=case.engine.name)
-        self._whole = is_whole(case)
+        self._whole = case.message >= case.size
 
     def _places(self, slot: int) -> tuple[Any, Any]:
         """Where a slot's input and output lie."""
@@ -104,53 +104,12 @@ class Call:
 def check(case: Case, arena: Arena, stream: _native.WorkStream | None) -> None:
     """Compares what the engine gives for a short text like the case's with the reference."""
     size = min(case.size, CHECKED_SIZE)
-    short = Case(
-        case.algorithm,
-        case.direction,
-        size,
-        min(case.message, size),
-        case.residence,
-        case.engine,
-    )
+    short = replace(case, size=size, message=min(case.message, size))
     Call(short, arena.slots(short.sealed_size), stream).check(arena)
 
 
-def on_memory(
-    case: Case,
-    arena: Arena,
-    stream: _native.WorkStream | None,
-    settings: Effective,
-    machine: Machine,
-    known: dict[str, Bound],
-) -> Row:
-    """A row of texts and results in memory."""
-    slots = arena.slots(case.sealed_size)
-    call = Call(case, slots, stream)
-    on_device = case.residence == "device" and stream is not None
-    work = timing.Work(
-        call.run,
-        slots.count,
-        stream.wait if on_device and stream is not None else lambda: None,
-        None if slots.spans_caches else arena.evict,
-    )
-    clock = timing.host_clock
-    if on_device and stream is not None:
-        clock = timing.device_clock(stream)
-    timed = timing.measure(
-        work, clock, settings.repetitions, settings.least_seconds, settings.row_seconds
-    )
-    return _row(case, timed, slots.count, stream, machine, known)
-
-
-def on_files(
-    case: Case,
-    stream: _native.WorkStream | None,
-    settings: Effective,
-    machine: Machine,
-    known: dict[str, Bound],
-    folder: str,
-) -> Row:
-    """A row of a file encrypted or decrypted to another, in format raw, without padding."""
+def on_files(case: Case, folder: str) -> Callable[[], None]:
+    """A call that encrypts or decrypts a file to another, in format raw, without padding."""
     info = case.algorithm
     plain, sealed, opened = (Path(folder, name) for name in ("plain", "sealed", "opened"))
     with plain.open("wb") as file:
@@ -164,62 +123,14 @@ def on_files(
         padding="none" if info.takes_padding else "auto",
     )
 
-    def encrypt(source: Path, target: Path) -> None:
+    def run(do: Callable[..., object], source: Path, target: Path) -> None:
         with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
-            formats.encrypt_stream(reader, writer, key, format="raw", options=options)
+            do(reader, writer, key, format="raw", options=options)
 
-    def decrypt(source: Path, target: Path) -> None:
-        with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
-            formats.decrypt_stream(reader, writer, key, format="raw", options=options)
-
-    encrypt(plain, sealed)
-    decrypt(sealed, opened)
+    encrypt = partial(run, formats.encrypt_stream, plain, sealed)
+    decrypt = partial(run, formats.decrypt_stream, sealed, opened)
+    encrypt()
+    decrypt()
     if opened.read_bytes() != plain.read_bytes():
         raise wc.EngineError(f"{case.shown}: the file that was encrypted does not come back")
-    pair = (encrypt, plain, sealed) if case.direction == "encrypt" else (decrypt, sealed, opened)
-    work = timing.Work(lambda _: pair[0](*pair[1:]), 1, lambda: None, None)
-    timed = timing.measure(work, timing.host_clock, settings.repetitions, 0.0, settings.row_seconds)
-    return _row(case, timed, 1, stream, machine, known)
-
-
-def _row(
-    case: Case,
-    timed: timing.Timed,
-    slots: int,
-    stream: _native.WorkStream | None,
-    machine: Machine,
-    known: dict[str, Bound],
-) -> Row:
-    rate = timed.seconds.rate(case.size / bounds.GIGA)
-    clock_mhz, blocks, clocks_a_second = cpu_clock_mhz(), None, 0.0
-    if works_on_gpu(case.engine, case.residence) and stream is not None and machine.gpu is not None:
-        clock = bounds.clock_now(stream)
-        clock_mhz, clocks_a_second = clock / 1e6, clock * machine.gpu.multiprocessors
-        blocks = rate.median * bounds.GIGA / case.algorithm.block_size / clocks_a_second
-    percent = bounds.percentages(
-        rate.median,
-        case.algorithm,
-        case.direction,
-        case.residence,
-        case.engine,
-        known,
-        clocks_a_second,
-    )
-    return Row(
-        algorithm=case.algorithm.name,
-        direction=case.direction,
-        size=case.size,
-        message=case.message,
-        messages=len(case.lengths),
-        residence=case.residence,
-        engine=case.engine.name,
-        calls=timed.calls,
-        slots=slots,
-        seconds=timed.seconds,
-        latency=timed.latency,
-        gigabytes_per_second=rate,
-        clock_mhz=clock_mhz,
-        blocks_per_clock=blocks,
-        percent_of=percent,
-        limit=bounds.limit_of(percent),
-    )
+    return encrypt if case.direction == "encrypt" else decrypt

@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 import warpcipher as wc
 
-from . import _native, bounds, cases, machine, memory, openssl, pyca, rows, timeline
+from . import _native, bounds, cases, machine, memory, openssl, pyca, rows, timeline, timing
 from .papers import PAPERS
 from .results import Bound, LeftOut, Machine, PaperReport, PeerRow, Report, Row
 from .session import Paper, Session
@@ -102,12 +101,7 @@ class _Run:
         arena = memory.Arena(largest, cache, self._maker(residence), stream)
         for group in groups:
             rows.check(group.cases[-1], arena, stream)
-            self._run_group(
-                group,
-                lambda case: rows.on_memory(
-                    case, arena, stream, self._settings, self._report.machine, self._bounds
-                ),
-            )
+            self._run_group(group, lambda case: self._on_memory(case, arena))
 
     def _maker(self, residence: str) -> Callable[[int], memory.Memory]:
         stream = self._stream
@@ -116,21 +110,59 @@ class _Run:
         return lambda size: memory.HostMemory(size, pinned=residence == "pinned")
 
     def _run_files(self, groups: list[cases.Group]) -> None:
-        with ExitStack() as stack:
-            made = tempfile.TemporaryDirectory(prefix="warpcipher-", dir=self._settings.folder)
-            folder = stack.enter_context(made)
+        folder = self._settings.folder
+        with tempfile.TemporaryDirectory(prefix="warpcipher-", dir=folder) as made:
             for group in groups:
-                self._run_group(
-                    group,
-                    lambda case: rows.on_files(
-                        case,
-                        self._stream,
-                        self._settings,
-                        self._report.machine,
-                        self._bounds,
-                        folder,
-                    ),
-                )
+                self._run_group(group, lambda case: self._on_files(case, made))
+
+    def _on_memory(self, case: cases.Case, arena: memory.Arena) -> Row:
+        stream = self._stream if case.residence == "device" else None
+        slots = arena.slots(case.sealed_size)
+        work = timing.Work(
+            rows.Call(case, slots, self._stream).run,
+            slots.count,
+            (lambda: None) if stream is None else stream.wait,
+            None if slots.spans_caches else arena.evict,
+        )
+        clock = timing.host_clock if stream is None else timing.device_clock(stream)
+        return self._row(case, work, clock, self._settings.least_seconds)
+
+    def _on_files(self, case: cases.Case, folder: str) -> Row:
+        call = rows.on_files(case, folder)
+        work = timing.Work(lambda _: call(), 1, lambda: None, None)
+        return self._row(case, work, timing.host_clock, 0.0)
+
+    def _row(
+        self, case: cases.Case, work: timing.Work, clock: timing.Clock, least_seconds: float
+    ) -> Row:
+        settings, gpu = self._settings, self._report.machine.gpu
+        most_seconds = settings.row_seconds
+        timed = timing.measure(work, clock, settings.repetitions, least_seconds, most_seconds)
+        rate = timed.seconds.rate(case.size / bounds.GIGA)
+        clock_mhz, blocks, clocks = machine.cpu_clock_mhz(), None, 0.0
+        if cases.works_on_gpu(case.engine, case.residence) and self._stream and gpu is not None:
+            clock_hz = bounds.clock_now(self._stream)
+            clock_mhz, clocks = clock_hz / 1e6, clock_hz * gpu.multiprocessors
+            blocks = rate.median * bounds.GIGA / case.algorithm.block_size / clocks
+        percent = bounds.percentages(rate.median, case, self._bounds, clocks)
+        return Row(
+            algorithm=case.algorithm.name,
+            direction=case.direction,
+            size=case.size,
+            message=case.message,
+            messages=len(case.lengths),
+            residence=case.residence,
+            engine=case.engine.name,
+            calls=timed.calls,
+            slots=work.slots,
+            seconds=timed.seconds,
+            latency=timed.latency,
+            gigabytes_per_second=rate,
+            clock_mhz=clock_mhz,
+            blocks_per_clock=blocks,
+            percent_of=percent,
+            limit=bounds.limit_of(percent),
+        )
 
     def _run_group(self, group: cases.Group, row_of: Callable[[cases.Case], Row]) -> None:
         """The sizes of a group, but those that would take too long."""

@@ -98,36 +98,21 @@ def _table(points: list[Point]) -> Table:
 
 
 def _plot(points: list[Point]) -> Plot:
-    """With the names of what was published, and of the fastest of each group that was measured."""
+    """A series for each published value, and for each group that was measured here."""
+    series = [
+        Series(f"{point.label}: {shown(point.gigabytes)}", (point.year,), (point.gigabytes,), True)
+        for point in points
+        if point.published
+    ]
     groups: dict[str, list[Point]] = {}
     for point in points:
-        name = "published" if point.published else f"{point.label.partition(':')[0]}, here"
-        groups.setdefault(name, []).append(point)
-
-    def name_of(point: Point, group: list[Point]) -> str:
-        if point.published:
-            return f"{point.label}: {shown(point.gigabytes)}"
-        best = max(group, key=lambda other: other.gigabytes)
-        return f"{point.label}: {shown(point.gigabytes)}" if point is best else ""
-
-    return Plot(
-        NAME,
-        TITLE,
-        "year",
-        "GB/s",
-        tuple(
-            Series(
-                name,
-                tuple(float(point.year) for point in group),
-                tuple(point.gigabytes for point in group),
-                published=name == "published",
-                names=tuple(name_of(point, group) for point in group),
-            )
-            for name, group in groups.items()
-        ),
-        kind="points",
-        log_y=True,
-    )
+        if not point.published:
+            groups.setdefault(point.label.partition(":")[0], []).append(point)
+    for name, group in groups.items():
+        rates = tuple(point.gigabytes for point in group)
+        label = f"{name}, here: up to {shown(max(rates))}"
+        series.append(Series(label, tuple(point.year for point in group), rates))
+    return Plot(NAME, TITLE, "year", "GB/s", tuple(series), kind="points", log_y=True)
 
 
 PAPER = Paper(

@@ -11,6 +11,7 @@ import pytest
 from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
 from cli_support import COMMAND
 from warpcipher_measure import bench
+from warpcipher_measure.settings import shown_size
 
 DOCS = Path(__file__).parents[3] / "docs" / "bench.md"
 
@@ -207,4 +208,4 @@ def test_page_has_every_option_and_bound() -> None:
         assert f"| `{name}` | " in page
     for name in bench.ALGORITHMS:
         assert name in page
-    assert ", ".join(bench.shown_size(size) for size in bench.SIZES) in page
+    assert ", ".join(shown_size(size) for size in bench.SIZES) in page

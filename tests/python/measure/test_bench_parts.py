@@ -8,7 +8,8 @@ from array import array
 
 import pytest
 import warpcipher as wc
-from warpcipher_measure import bench, bounds, cases, memory, timing
+from warpcipher.arguments import parse_size
+from warpcipher_measure import bench, bounds, cases, memory, settings, timing
 from warpcipher_measure.runner import expected_seconds
 
 ENGINES = {entry.name: entry for entry in wc.engines()}
@@ -31,24 +32,24 @@ ALGORITHMS = {entry.name: entry for entry in wc.algorithms()}
     ],
 )
 def test_size(text: str, size: int) -> None:
-    assert bench.parse_sizes(text) == (size,)
+    assert settings.parse_sizes(text) == (size,)
 
 
 def test_range_of_sizes() -> None:
-    assert bench.parse_sizes("16..1KiB") == (16, 64, 256, 1024)
-    assert bench.parse_sizes("16..100") == (16, 64, 100)
-    assert bench.parse_sizes("16..16") == (16,)
+    assert settings.parse_sizes("16..1KiB") == (16, 64, 256, 1024)
+    assert settings.parse_sizes("16..100") == (16, 64, 100)
+    assert settings.parse_sizes("16..16") == (16,)
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "0", "1x", "1.0001KiB", "1..", "2..1", "1 2"])
 def test_bad_size(text: str) -> None:
     with pytest.raises(ValueError, match="size is"):
-        bench.parse_sizes(text)
+        settings.parse_sizes(text)
 
 
 @pytest.mark.parametrize("size", [1, 16, 1023, 1024, 3 << 20, 8 << 30])
 def test_shown_size_reads_back(size: int) -> None:
-    assert bench.parse_size(bench.shown_size(size)) == size
+    assert parse_size(settings.shown_size(size)) == size
 
 
 # --- cases ----------------------------------------------------------------------------------------
@@ -93,8 +94,8 @@ def test_what_a_kernel_exceeds_did_not_limit_it() -> None:
     (engine,) = [engine for engine in wc.engines() if engine.name == "cuda"]
 
     def of(rate: float) -> dict[str, float]:
-        name = ALGORITHMS["aes-128-ecb"]
-        return bounds.percentages(rate, name, "encrypt", "device", engine, known, 132 * 1.98e9)
+        case = cases.Case(ALGORITHMS["aes-128-ecb"], "encrypt", 1, 1, "device", engine)
+        return bounds.percentages(rate, case, known, 132 * 1.98e9)
 
     tables = 16 / (160 / 32) * 132 * 1.98  # by hand, of 16 lookups a round
     assert of(tables)["tables"] == pytest.approx(100)
@@ -112,9 +113,9 @@ def test_a_plain_copy_is_no_bound(residence: str, name: str) -> None:
         for of, rate in (("memmove", 20.0), ("file", 10.0))
     }
     cpu = next(engine for engine in wc.engines() if engine.name == "cpu")
-    algorithm = ALGORITHMS["aes-128-ecb"]
+    case = cases.Case(ALGORITHMS["aes-128-ecb"], "encrypt", 1, 1, residence, cpu)
     for rate, limit in ((9.0, name), (21.2, "")):
-        found = bounds.percentages(rate, algorithm, "encrypt", residence, cpu, known, 0)
+        found = bounds.percentages(rate, case, known, 0)
         assert found == {name: pytest.approx(10 * rate)}
         assert bounds.limit_of(found) == limit
 

@@ -117,14 +117,7 @@ def test_bars_and_points_are_drawn() -> None:
     points = replace(
         bars, kind="points", series=(lab.Series("here", (2005.0,), (1.5,)),), log_y=True
     )
-    named = replace(
-        points,
-        series=tuple(
-            lab.Series("x", (2005.0, 2006.0), (1.5, 1.6), published=published, names=("a", ""))
-            for published in (True, False)
-        ),
-    )
-    for plot in (bars, points, named):
+    for plot in (bars, points):
         assert plots.drawn([plot], "", "png").startswith(b"\x89PNG")
 
 
@@ -177,12 +170,6 @@ def test_lines_are_drawn_with_their_units() -> None:
         log_y=True,
     )
     assert plots.drawn([lines], "", "png").startswith(b"\x89PNG")
-
-
-def test_names_are_spread() -> None:
-    assert plots.spread([], 1) == []
-    assert plots.spread([1, 5, 9], 1) == [1, 5, 9]
-    assert plots.spread([1, 1, 1, 9], 1) == [0, 1, 2, 9]
 
 
 def test_cells() -> None:
