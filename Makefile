@@ -12,11 +12,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # cmake, ninja, clang-format and the installed warpcipher command come from .venv.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-# A build for this machine's GPUs, or a short list where there are none. Releases say CUDA_ARCHITECTURES=all, CI says ci.
+# A build for this machine's GPUs, or a short list if there are none. Releases say CUDA_ARCHITECTURES=all, CI says ci.
 CUDA ?= AUTO
 CUDA_ARCHITECTURES ?= auto
 BUILD := build/dev
-# Without a GPU no kernel can run, and they are most of the demo's build: it goes without, in a folder of its own.
+# Without a GPU no kernel can run, and they are most of the demo's build: it goes without, in its own folder.
 HAS_GPU := $(shell nvidia-smi -L 2>/dev/null)
 DEMO_CUDA := $(if $(HAS_GPU)$(filter-out AUTO,$(CUDA)),$(CUDA),OFF)
 
@@ -158,7 +158,7 @@ test-python: build .venv/.stamp-test ## The tests of the package and the command
 .PHONY: test
 test: test-cpp test-install test-asan test-python ## Everything that this machine can test; pytest comes last
 
-# More of the random cases that `make test` has: LONG times as many, from SEED where it is given.
+# More of the random cases that `make test` has: LONG times as many, from SEED if it is given.
 LONG ?= 20
 .PHONY: fuzz
 fuzz: build .venv/.stamp-test ## Random cases for longer: LONG=100 times as many, SEED=7 repeats a run
@@ -173,7 +173,7 @@ test-spark: build .venv/.stamp-spark ## Parquet files exchanged with Spark: half
 	@WARPCIPHER_TEST_SPARK=1 python -m pytest tests/interop/test_interop_spark.py
 
 .PHONY: test-gpu
-test-gpu: ## GPU tests, offline, with what python3 can already import
+test-gpu: ## GPU tests, offline, with the modules that python3 can already import
 	@tools/test_gpu.sh
 
 .PHONY: sanitize-gpu

@@ -16,7 +16,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What one class takes, and its words of refusal: pyca/cryptography's.
+// The input of one class, and its words of refusal: pyca/cryptography's.
 struct Kind {
   const char* class_name;
   std::string (*algorithm)(std::size_t key_bits);  // empty: there is no such key

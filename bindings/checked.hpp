@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C API of CPython makes, as an object that is released.
+// A result of CPython's C API, as an object that is released.
 #pragma once
 
 #include <nanobind/nanobind.h>

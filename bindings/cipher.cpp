@@ -51,7 +51,7 @@ nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::s
   return nb::int_(written);
 }
 
-// What a Cipher does with bytes, bytearrays and memoryviews. On 64 bytes most of a call is the cost of passing
+// A Cipher's work on bytes, bytearrays and memoryviews. On 64 bytes most of a call is the cost of passing
 // arguments, so this keeps what all calls of a Cipher share.
 class PlainCipher {
  public:
@@ -103,7 +103,7 @@ void bind_cipher(nb::module_& m) {
           "algorithm", [](const Key& self) { return self.algorithm().name; }, "The algorithm's name.")
       .def("__repr__", [](const Key& self) { return "<warpcipher.Key " + std::string(self.algorithm().name) + ">"; });
   const char* const plain_doc =
-      "The text as bytes, or `out` where it is given and full; the number of bytes written where it is longer. "
+      "The text as bytes, or `out` if it is given and full; the number of bytes written if it is longer.  "
       "Returns None, and does nothing, unless data and out are bytes, bytearray or memoryview.";
   nb::class_<PlainCipher>(m, "PlainCipher", "One message of a key on bytes, bytearrays and memoryviews.")
       .def(nb::init<nb::handle_t<Key>, bool, std::string>(), nb::arg("key"), nb::arg("padded"), nb::arg("engine"),

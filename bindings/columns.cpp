@@ -27,7 +27,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What the size of a message's output depends on.
+// Determines the size of a message's output.
 struct Shape {
   bool decrypt;
   bool padded;
@@ -78,12 +78,12 @@ std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algo
   };
   if (count == 0 ? size != 0 : size % count != 0) refuse(": expected a multiple of their number");
   if (algorithm.is_aead() && !decrypt && count > 1 && size == algorithm.iv_len) {
-    refuse(", a single nonce: each message takes one of its own");
+    refuse(", a single nonce: each message takes its own");
   }
   return count != 0 ? size / count : 0;
 }
 
-// Texts that are back to back are all of data: what they leave would be left out in silence. Too long ones are refused
+// Texts that are back to back are all of data: the rest would be left out in silence. Too long ones are refused
 // by the run, which says which leaves the buffer.
 void check_sum(std::span<const std::uint64_t> lengths, std::size_t size) {
   std::uint64_t sum = 0;
@@ -93,7 +93,7 @@ void check_sum(std::span<const std::uint64_t> lengths, std::size_t size) {
   }
   if (sum < size) {
     throw Error(Status::invalid_argument, "lengths add up to " + std::to_string(sum) + ", data holds " +
-                                              std::to_string(size) + ": give offsets, or the part of data alone");
+                                              std::to_string(size) + ": give offsets, or only that part of data");
   }
 }
 

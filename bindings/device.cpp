@@ -384,7 +384,7 @@ void bind_device(nb::module_& m) {
   m.def("stream_wait", &stream_wait, nb::arg("stream"), nb::arg("other"), nb::arg("device"),
         "Makes `stream` wait for the work that is now on stream `other` of the same device.");
   m.def("pointer_device", &pointer_device, nb::arg("pointer"), "The CUDA ordinal of the device that holds a pointer.");
-  m.def("release_done", &release_done, "Releases what was kept for work that is done. Private to the package.");
+  m.def("release_done", &release_done, "Releases objects kept for finished work.  Private to the package.");
   // Objects kept for streams must be released before the interpreter ends.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&release_kept));
 }

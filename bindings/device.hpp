@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bindings need of CUDA: the right device current, streams that wait for each other, and Python objects kept
+// The bindings' use of CUDA: the right device current, streams that wait for each other, and Python objects kept
 // until a stream has passed them. Without the CUDA engine there is no device memory, and these functions do nothing.
 #pragma once
 

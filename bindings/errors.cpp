@@ -83,7 +83,7 @@ void bind_status(nb::module_& m) {
       "raise_for_status", [](Status status, const std::string& prefix) { throw_status(status, prefix); },
       nb::arg("status"), nb::arg("prefix"),
       nb::sig("def raise_for_status(status: Status, prefix: str) -> typing.NoReturn"),
-      "Raises what a status other than OK stands for.");
+      "Raises the exception of a status other than OK.");
   // A second copy of this file in the process: nanobind shares types among copies, but ends the process when an
   // enumeration gets a value twice.
   if (const nb::handle known = nb::type<Status>(); known.is_valid()) {
@@ -91,9 +91,9 @@ void bind_status(nb::module_& m) {
     return;
   }
   nb::enum_<Status>(m, "Status", nb::is_arithmetic(),
-                    "What came of a message, as a number. Those of columns are OK, INVALID_TAG and INVALID_PADDING.")
-      .value("OK", Status::ok, "The output is what was asked for.")
-      .value("INVALID_ARGUMENT", Status::invalid_argument, "What was given cannot be right, whatever the engine.")
+                    "The outcome of a message, as a number. Columns have only OK, INVALID_TAG and INVALID_PADDING.")
+      .value("OK", Status::ok, "The output is right.")
+      .value("INVALID_ARGUMENT", Status::invalid_argument, "The input cannot be right, whatever the engine.")
       .value("INVALID_TAG", Status::invalid_tag, "An authentication tag did not match; the output is zeros.")
       .value("INVALID_PADDING", Status::invalid_padding, "PKCS#7 padding did not match; the output is zeros.")
       .value("ENGINE_UNAVAILABLE", Status::engine_unavailable, "The engine asked for is unknown or cannot run here.")

@@ -41,7 +41,7 @@ class Shelter {
   bool left_ = false;
 };
 
-// Returns what `call` returns. For calls of Python functions: the GIL is held.
+// Returns the result of `call`. For calls of Python functions: the GIL is held.
 template <class Call>
 auto sheltered(const Call& call) {
   Shelter shelter;

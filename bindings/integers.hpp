@@ -24,7 +24,7 @@ class Integers {
 
   std::span<const std::uint64_t> values() const { return values_; }
 
-  // Copies what is borrowed: for calls that read a column again after they checked it, while others may write to it.
+  // Copies borrowed integers: for calls that read a column again after they checked it, while others may write to it.
   void own();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is: the lists of algorithms and engines, and the key derivation that file formats need.
+// The lists of algorithms and engines, and the key derivation that file formats need.
 
 #include "bind.hpp"
 #include "core/wipe.hpp"

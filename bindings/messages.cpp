@@ -23,7 +23,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What one message borrows. Held until the run is over.
+// The objects that one message borrows. Held until the run is over.
 struct Entry {
   Entry(nb::handle_t<Key> key, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
       : in(data, "data", Operand::Use::read),
@@ -68,7 +68,7 @@ class StartedBatch {
     self->batch_.start(stream, [self](const std::vector<Result>* results) { self->tell(results); });
   }
 
-  // Throws what the run threw. The status of a message is not an error here.
+  // Throws the error of the run. The status of a message is not an error here.
   void wait() {
     const GilReleased released;
     batch_.wait();
@@ -79,7 +79,7 @@ class StartedBatch {
  private:
   void tell(const std::vector<Result>* results) noexcept {
     const GilHeld held;
-    // Whatever fails, Python objects are let go here, and whoever waits is told.
+    // Whatever fails, Python objects are released and waiting threads are notified here.
     std::deque<Entry> entries = std::move(entries_);
     const nb::object ended = std::move(ended_);
     nb::object outcomes = nb::none();
@@ -189,7 +189,7 @@ class Messages {
 void bind_messages(nb::module_& m) {
   nb::class_<StartedBatch>(m, "StartedBatch",
                            "A batch in the background. python/warpcipher/batch_run.py is the public face.")
-      .def("wait", &StartedBatch::wait, "Waits until it is done; raises what the run raised.")
+      .def("wait", &StartedBatch::wait, "Waits until it is done; raises the error of the run.")
       .def_prop_ro("done", &StartedBatch::is_done, "Whether it has ended.")
       .def_prop_ro("in_child", &StartedBatch::in_child, "Whether it was started before a fork, by the parent.");
   nb::class_<Messages>(m, "Messages", "Messages to be run together.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for what a call returns. A long text lies in memory that the system has just handed out, and writing it is
+// Memory for the result of a call. A long text lies in memory that the system has just handed out, and writing it is
 // then a page fault for each page: in pages of 4 KiB they take longer than AES, in pages of 2 MiB they do not.
 #pragma once
 

@@ -14,8 +14,8 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What a buffer of that format (PEP 3118) holds where it is neither bytes nor numbers; else nullptr. Its bytes are then
-// addresses, or depend on how this machine stores text.
+// The content of a buffer of that format (PEP 3118) if it is neither bytes nor numbers; else nullptr. Its bytes are
+// then addresses, or depend on how this machine stores text.
 const char* not_numbers(const char* format) {
   if (format == nullptr) return nullptr;
   for (const char* c = format; *c != '\0'; ++c) {
@@ -200,7 +200,7 @@ void bind_span(nb::module_& m) {
       "check_bytes",
       [](nb::handle object, const std::string& name) { const Operand held(object, name.c_str(), Operand::Use::read); },
       nb::arg("object").none(), nb::arg("name"), nb::sig("def check_bytes(object: object, name: str) -> None"),
-      "Raises what a call would that took the object for bytes to read.");
+      "Raises the error of a call that takes the object as bytes to read.");
   m.def("span_from_dlpack", &span_from_dlpack, nb::arg("capsule"), nb::arg("write"),
         nb::sig("def span_from_dlpack(capsule: object, write: bool) -> Span"),
         "The memory of a DLPack capsule, which is used up. BufferError when not contiguous, or not host or CUDA "

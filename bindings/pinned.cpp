@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page-locked host memory for Python, from the same pool as that of host transfers. Without a GPU it is ordinary
+// Page-locked host memory for Python, from the pool of host transfers. Without a GPU it is ordinary
 // memory, so that a program works the same.
 #include <cstdlib>
 #include <cstring>
@@ -96,7 +96,7 @@ void bind_pinned(nb::module_& m) {
       "last object that uses it goes.")
       .def("__len__", &PinnedBuffer::size)
       .def_prop_ro("page_locked", &PinnedBuffer::page_locked,
-                   "Whether the pages are locked. False: ordinary memory, as there is no GPU here.")
+                   "Whether the pages are locked. False: ordinary memory, without a GPU.")
       .def_prop_ro(
           "reason", [](const PinnedBuffer& self) { return self.reason(); },
           "Why the pages are not locked, or an empty string.")
@@ -104,11 +104,10 @@ void bind_pinned(nb::module_& m) {
         return "<warpcipher.PinnedBuffer of " + std::to_string(self.size()) + " bytes, " +
                (self.page_locked() ? "page-locked>" : "not page-locked>");
       });
-  m.def(
-      "pinned", &pinned, nb::arg("size"), nb::sig("def pinned(size: int) -> PinnedBuffer"),
-      "A buffer of `size` zero bytes of page-locked memory, or of ordinary memory where there is no GPU "
-      "(`page_locked` tells). The memory comes from a pool and goes back to it, wiped: locking pages is slow, so keep "
-      "or reuse buffers of like sizes. MemoryError: it cannot be had.");
+  m.def("pinned", &pinned, nb::arg("size"), nb::sig("def pinned(size: int) -> PinnedBuffer"),
+        "A buffer of `size` zero bytes of page-locked memory, or of ordinary memory without GPU "
+        "(see `page_locked`).  The memory comes from a pool and goes back to it, wiped: locking pages is slow, so keep "
+        "or reuse buffers of like sizes. MemoryError: it cannot be had.");
 }
 
 }  // namespace warpcipher::python

@@ -25,7 +25,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What a job borrows from Python until it is settled. Made and released with the GIL held.
+// The objects that a job borrows from Python until it is settled. Made and released with the GIL held.
 struct Held {
   Held(nb::handle key_object, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
       : in(data, "data", Operand::Use::read),
@@ -38,7 +38,7 @@ struct Held {
   nb::object key;
   nb::object future;
   nb::object bytes;   // made for the result when there is no `out`
-  nb::object finish;  // with `out`: what makes the result of the number of bytes written
+  nb::object finish;  // with `out`: makes the result of the number of bytes written
 };
 
 class PythonJob final : public Job {
@@ -271,13 +271,13 @@ void bind_queue(nb::module_& m) {
                    "-> QueueJob"),
            "Hands a message over; a negative timeout waits for ever.")
       .def("cancel", &PythonQueue::cancel, nb::arg("job"), "Takes a message back; false when it has been launched.")
-      .def("flush", &PythonQueue::flush, "Launches what is waiting.")
+      .def("flush", &PythonQueue::flush, "Launches the waiting messages.")
       .def("stop", &PythonQueue::stop, "Takes no more messages; does not wait.")
       .def("close", &PythonQueue::close, nb::arg("cancel_waiting"), "Stops, and waits until all is done.")
       .def_prop_ro("max_in_flight", &PythonQueue::max_in_flight, "Payloads running at once.")
       .def_prop_ro("ended", &PythonQueue::ended, "Whether all is done and the workers have ended.")
       .def("statistics", &PythonQueue::statistics, nb::sig("def statistics(self) -> dict[str, typing.Any]"),
-           "What the queue has done.");
+           "Counts of the queue's work.");
   m.def("raise_failure", &raise_failure, nb::arg("status"), nb::arg("text"),
         nb::sig("def raise_failure(status: Status, text: str) -> typing.NoReturn"),
         "Raises the exception that a job's status stands for.");

@@ -94,7 +94,7 @@ std::uint64_t run_on(nb::handle data, std::uintptr_t cuda_stream, const Run& run
   return run(array);
 }
 
-// Fast key erasure: the first 32 bytes of the key's stream become the key, and the next 32 are what this call may use.
+// Fast key erasure: the first 32 bytes of the key's stream become the key, and this call may use the next 32.
 void erase_key(nb::handle key, StreamKey& stream_key) {
   Secret<std::array<std::uint8_t, 2 * random::key_len>> drawn;
   const Operand replaced(key, "key", Operand::Use::write);
@@ -178,8 +178,7 @@ void bind_random(nb::module_& m) {
   m.def("random_is_captured", &is_captured, nb::arg("data"), nb::arg("cuda_stream"),
         nb::sig("def random_is_captured(data: object, cuda_stream: int) -> bool"),
         "Whether work on an array goes into a CUDA graph, where each replay would repeat it.");
-  m.def("random_process", &process,
-        "A value that differs between this process and all that it comes from by forks, whoever makes them.");
+  m.def("random_process", &process, "A value that differs between this process and all its ancestors by forks.");
 }
 
 }  // namespace warpcipher::python

@@ -36,7 +36,7 @@ constexpr std::uint64_t most_position = stream_len / 2;
 // Words of a stream in their order, of 4 or 8 bytes. Not safe for several threads at once: NumPy holds the lock that
 // its BitGenerator has.
 //
-// Without a key of the caller each piece begins with the key of the next, and what was given out is overwritten: fast
+// Without a key of the caller each piece begins with the key of the next, and its output is overwritten: fast
 // key erasure. A child of a fork takes a key of the operating system.
 class RandomBits {
  public:

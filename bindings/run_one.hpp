@@ -13,7 +13,7 @@
 
 namespace warpcipher::python {
 
-// What the caller asks for, apart from the bytes.
+// The caller's wishes, apart from the bytes.
 struct Request {
   const Key& key;
   Direction direction;
@@ -22,7 +22,7 @@ struct Request {
 };
 
 // The tag length for an algorithm, from the argument of that name: what is given for an AEAD, 0 for others, which take
-// no other value than the default. Throws TypeError for what is no int, ValueError for what is no length.
+// no other value than the default. Throws TypeError if it is not an int, ValueError if it is not a length.
 std::size_t tag_len_of(const Algorithm& algorithm, nanobind::handle tag_length);
 
 // The padding, for an algorithm that takes it.
@@ -46,7 +46,7 @@ void check_places(const Operand& in, const Operand& out);
 // Runs one message; returns the bytes written, the tag counted. Throws for a tag or padding that does not match.
 std::size_t run_one(const Message& message, std::string_view engine, Stream stream, int device);
 
-// A bytes object that nobody else has seen, shortened to what was written; what it held beyond is wiped.
+// A bytes object that nobody else has seen, shortened to the written bytes; the rest is wiped.
 nanobind::object shortened(nanobind::object bytes, std::size_t written);
 
 // True when a run on device memory may still be at work as it returns.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key search for the Python package: key spaces, tests of keys, and tasks that run ranges of key numbers. What runs
-// where and what is recorded is decided in python/warpcipher/keysearch.
+// Key search for the Python package: key spaces, tests of keys, and tasks that run ranges of key numbers. Where they
+// run and their records are decided in python/warpcipher/keysearch.
 #include "search/searcher.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -190,7 +190,7 @@ class SearchTaskObject {
 
   std::uint64_t preferred_count() const { return task_->preferred_count(); }
 
-  // A searcher may report a key that passes the first pair alone: each hit is tested against all pairs here.
+  // A searcher may report a key that passes only the first pair: each hit is tested against all pairs here.
   nb::tuple run(nb::int_ first, std::uint64_t count) {
     const KeyNumber number = to_number(first);
     if (count == 0 || count > std::uint64_t{1} << 63 || number >= space_->size() ||
@@ -266,7 +266,7 @@ void bind_search(nb::module_& m) {
       .def("number_of", &KeySpaceObject::number_of, nb::arg("key"),
            nb::sig("def number_of(self, key: typing_extensions.Buffer) -> int | None"),
            "The number of a key; None where it does not fit.");
-  nb::class_<KeyTestObject>(m, "KeyTest", "What tells the right key: (decrypt, in, expected, mask) for each block.")
+  nb::class_<KeyTestObject>(m, "KeyTest", "Distinguishes the right key: (decrypt, in, expected, mask) for each block.")
       .def(nb::init<std::string_view, const std::vector<PairFields>&>(), nb::arg("cipher"), nb::arg("pairs"))
       .def_prop_ro("bits", [](const KeyTestObject& self) { return self.shared()->bits(); })
       .def_prop_ro("first_bits", [](const KeyTestObject& self) { return self.shared()->first_bits(); })
@@ -282,7 +282,7 @@ void bind_search(nb::module_& m) {
       .def("run", &SearchTaskObject::run, nb::arg("first"), nb::arg("count"),
            nb::sig("def run(self, first: int, count: int) -> tuple[int, list[int], int]"),
            "How many keys from `first` were tested (fewer than `count` when cancelled), which of them pass all pairs, "
-           "in order, and how many pass the first pair alone.")
+           "in order, and how many pass the first pair.")
       .def("cancel", &SearchTaskObject::cancel, "Makes run return soon, from any thread, now and ever after.");
   m.def("searchers", &list_searchers, nb::sig("def searchers() -> list[dict[str, typing.Any]]"));
   m.def("ciphers", &list_ciphers, nb::sig("def ciphers() -> list[tuple[str, int, int]]"),

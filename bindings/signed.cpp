@@ -54,7 +54,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     if (std::strcmp(text, one) == 0) return PyObject_GetAttr(self_of(self)->target, name);
   }
   if (std::strcmp(text, "__signature__") != 0) return PyObject_GenericGetAttr(self, name);
-  // Python code reads what nanobind has as text: imported with the package.
+  // Python code reads nanobind's text: imported with the package.
   const nb::object module = nb::steal(PyImport_ImportModule("warpcipher._signatures"));
   if (!module.is_valid()) return nullptr;
   return PyObject_CallMethod(module.ptr(), "of", "O", self_of(self)->target);

@@ -33,7 +33,7 @@ nb::object pair(long long first, nb::object second) {
   return checked(PyTuple_Pack(2, number.ptr(), second.ptr()));
 }
 
-// What a shape asks for of a field; null: nothing. `shape` is a dict, or None, which asks for nothing.
+// The wanted part of a field, by a shape; null: nothing. `shape` is a dict, or None, which asks for nothing.
 PyObject* asked_for(nb::handle shape, nb::handle number, bool& is_asked) {
   PyObject* found = shape.is_none() ? nullptr : PyDict_GetItemWithError(shape.ptr(), number.ptr());
   if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -60,7 +60,7 @@ nb::object read_list(CompactReader& reader, nb::handle shape, int depth) {
   return pair(static_cast<int>(head.kind), items);
 }
 
-// The value of a field that is asked for; (type, value). A type without a form of its own stays bytes.
+// The value of a field that is asked for; (type, value). A type without its own form stays bytes.
 nb::object read_value(CompactReader& reader, Kind kind, nb::handle shape, int depth) {
   const int type = static_cast<int>(kind);
   switch (kind) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured on this machine: python/warpcipher/tuning.py makes it public.
+// The measurements of this machine: python/warpcipher/tuning.py makes it public.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
@@ -21,7 +21,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// Bytes a second of the longest text measured, by both engines at once; 0 if one engine alone is as fast.
+// Bytes a second of the longest text measured, by both engines at once; 0 if a single engine is as fast.
 double rate_of_both(const Algorithm& algorithm, Direction direction, const Rates& rates, bool pinned) {
   if (!rates.together(pinned).pays()) return 0;
   const Cost& device = rates.device(pinned);
@@ -152,10 +152,11 @@ nb::list explain(std::string_view algorithm, bool decrypt, std::uint64_t message
 }  // namespace
 
 void bind_tuning(nb::module_& m) {
-  m.def("tuning", &tuning, nb::sig("def tuning() -> dict[str, typing.Any]"), "What holds now, and why.");
+  m.def("tuning", &tuning, nb::sig("def tuning() -> dict[str, typing.Any]"),
+        "The present rates and policies, and why.");
   m.def("tune", &tune, nb::arg("observe"), nb::arg("quick"),
         nb::sig("def tune(observe: typing.Callable[[str, float], object], quick: bool) -> None"),
-        "Measures, and puts what was found to use. `observe` gets each finding, and how much of the whole is done.");
+        "Measures, and uses the results. `observe` gets each result, and the share of finished work.");
   m.def("explain", &explain, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("messages"), nb::arg("size"),
         nb::arg("keys"), nb::arg("device"), nb::arg("made_up") = nb::none(),
         nb::sig("def explain(algorithm: str, decrypt: bool, messages: int, size: int, keys: int, device: int, made_up: "
@@ -173,7 +174,7 @@ void bind_tuning(nb::module_& m) {
       "The code of the CPU for a text, and why.");
   m.def(
       "save_tuning", [] { return save_tuning(*current_tuning()); },
-      "Keeps what holds in the cache file of this machine; returns its path.");
+      "Keeps the present rates in the cache file of this machine; returns its path.");
   m.def("forget_tuning", &forget_tuning, "Removes the cache file of this machine; False when there was none.");
 }
 

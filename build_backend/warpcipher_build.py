@@ -2,7 +2,7 @@
 """The build backend: scikit-build-core, plus NVIDIA's compiler from PyPI where no toolkit is.
 
 With it, `pip install .` gives a package with the CUDA engine on any Linux machine, GPU or not. The
-compiler is a requirement of the build alone; the package it makes needs none of these packages to
+compiler is a requirement only of the build; the package it makes needs none of these packages to
 run. Before anything is fetched or compiled it says what this system lacks, with the line that
 installs it; `pip install -v` also shows what the build does.
 """
@@ -96,7 +96,7 @@ def get_requires_for_build_editable(config_settings: ConfigSettings = None) -> l
 
 
 def missing_tools() -> str:
-    """What a build needs and this system lacks, with the lines that install it; empty: nothing."""
+    """The missing requirements of a build, with the lines that install them; empty: none."""
     compilers = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     headers = Path(sysconfig.get_path("include")) / "Python.h"
     lacks = []

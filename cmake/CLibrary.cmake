@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libwarpcipher.so: the C ABI and nothing else visible; libwarpcipher.a where it is wanted; and the files that let other
+# libwarpcipher.so: the C ABI and nothing else visible; libwarpcipher.a if it is wanted; and the files that let other
 # builds find them. Three components, as a distribution packages them:
 #   runtime        libwarpcipher.so.0
 #   development    headers, the CMake package, the pkg-config file, libwarpcipher.so and .a
@@ -22,7 +22,7 @@ target_link_options(warpcipher PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_SOU
 set(libraries warpcipher)
 
 if(WARPCIPHER_BUILD_STATIC)
-  # One object, with CUDA's runtime inside, in which the functions of warpcipher.h alone are global: a program may have
+  # One object, with CUDA's runtime inside, in which only the functions of warpcipher.h are global: a program may have
   # C++ names like those of src/ (warpcipher.hpp has), and another release of CUDA.
   add_library(warpcipher_parts STATIC ${capi_sources} $<FILTER:$<TARGET_OBJECTS:warpcipher_core>,EXCLUDE,[.]gch$>)
   warpcipher_compile_options(warpcipher_parts)

@@ -23,7 +23,7 @@ elseif(WARPCIPHER_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# An argument after the target is what nvcc makes code for, in place of WARPCIPHER_CUDA_CODE; "" where its sources say.
+# An argument after the target is nvcc's list of architectures, in place of WARPCIPHER_CUDA_CODE; "" where its sources say.
 function(warpcipher_compile_options target)
   set(cuda_code "${WARPCIPHER_CUDA_CODE}")
   if(ARGC GREATER 1)
@@ -32,7 +32,7 @@ function(warpcipher_compile_options target)
   set_target_properties(
     ${target} PROPERTIES C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                          VISIBILITY_INLINES_HIDDEN ON)
-  # nvcc writes its own line markers and declarations into what the host compiler reads: -Wpedantic and -Wconversion
+  # nvcc writes its own line markers and declarations into the host compiler's input: -Wpedantic and -Wconversion
   # would report those, so .cu files get the rest. Headers shared with .cpp files are checked there.
   target_compile_options(
     ${target}

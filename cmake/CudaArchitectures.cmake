@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns WARPCIPHER_CUDA_ARCHITECTURES into WARPCIPHER_CUDA_CODE, the options of nvcc that warpcipher_compile_options gives
-# to every target, and WARPCIPHER_LAB_CUDA_CODE, which holds less where it is for other machines' GPUs.
+# to every target, and WARPCIPHER_LAB_CUDA_CODE, which holds less for other machines' GPUs.
 #   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
 #   auto  the GPUs of this machine; without one, machine code for sm_90, and PTX for other GPUs from sm_80 on, which the
 #         driver compiles when it is first used
-#   ci    what shows that the sources compile: every form of them, and machine code for sm_90, which the tests read, and
-#         of what has a form below 80 for the oldest GPU. The assembler takes most of the time, and sees no source
+#   ci    shows that the sources compile: every form of them, machine code for sm_90, which the tests read, and for the
+#         oldest GPU of those with a form below 80. The assembler takes most of the time, and sees no source
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # nvcc's front end takes most of the time, so it runs once for all GPUs: machine code for each is made from PTX of the
-# oldest (for sm_90 the same as from PTX of its own). Only the sources of ghash/ and chacha/ look at __CUDA_ARCH__ and
+# oldest (for sm_90 the same as from its own PTX). Only the sources of ghash/ and chacha/ look at __CUDA_ARCH__ and
 # have three forms, below 80, from 80 and from 100; for those it runs three times (WARPCIPHER_FORMS_CUDA_CODE).
 # Kernels that need the feature set of one architecture (sm_90a) are in files named *_sm90a.cu, which the library
-# warpcipher_sm_90a compiles for it alone, in every build: code for sm_90a runs on nothing else.
+# warpcipher_sm_90a compiles only for it, in every build: code for sm_90a runs on nothing else.
 
 set(all_code -gencode=arch=compute_75,code=[sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_75])
 set(all_forms_code -gencode=arch=compute_75,code=sm_75
@@ -67,7 +67,7 @@ if(WARPCIPHER_CUDA_ARCHITECTURES MATCHES "^(all|ci)$")
   set(WARPCIPHER_FORMS_CUDA_CODE ${${WARPCIPHER_CUDA_ARCHITECTURES}_forms_code})
 endif()
 
-# Say now what the first kernel would say later: this nvcc cannot make that code.
+# Fail now rather than at the first kernel: this nvcc cannot make that code.
 execute_process(
   COMMAND "${CMAKE_CUDA_COMPILER}" --list-gpu-code
   OUTPUT_VARIABLE supported
@@ -87,8 +87,8 @@ endforeach()
 list(JOIN wanted " " wanted)
 message(STATUS "CUDA engine: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, machine code for ${wanted}")
 
-# Gives each CUDA source the code it is compiled to, and lets the host's compiler alone take those without device code:
-# no kernel in it, and no .cuh in what it includes. nvcc would take three times as long for the same.
+# Gives each CUDA source the code it is compiled to, and lets only the host's compiler take those without device code:
+# no kernel in it, and no .cuh among its includes. nvcc would take three times as long for the same.
 function(warpcipher_cuda_sources)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foreach(source IN LISTS ARGN)

@@ -60,7 +60,7 @@ endfunction()
 add_custom_target(warpcipher_python)
 warpcipher_install_extension(_native warpcipher_python warpcipher)
 
-# What a system looks for beside the program: in the wheel, what pip puts below the environment's share/.
+# Files beside the program: pip puts them below the environment's share/.
 if(SKBUILD_DATA_DIR)
   set(share "${SKBUILD_DATA_DIR}/share")
   install(FILES share/warpcipher.1 DESTINATION "${share}/man/man1" COMPONENT warpcipher_python)

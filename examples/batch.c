@@ -19,7 +19,7 @@ struct record {
   unsigned char nonce[NONCE_LEN];
 };
 
-/* Says what went wrong in the last call of the library, and stops. */
+/* Prints the error of the last call of the library, and stops. */
 static void check(wc_status status, const char* what) {
   if (status == WC_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, wc_status_text(status), wc_last_error());
@@ -66,7 +66,7 @@ int main(void) {
     check(wc_batch_add(batch, NULL, &m), "wc_batch_add");
   }
   check(wc_batch_start(batch, NULL), "wc_batch_start");
-  /* Something else may be done here; wc_batch_query tells whether the batch is done. */
+  /* Something else may be done here; wc_batch_query says whether the batch is done. */
   check(wc_batch_wait(batch), "wc_batch_wait");
 
   size_t written = 0;

@@ -16,7 +16,7 @@ static unsigned char nonces[PAGES][NONCE_LEN];
 static uint64_t lengths[PAGES];
 static wc_result results[PAGES];
 
-/* Says what went wrong in the last call of the library, and stops. */
+/* Prints the error of the last call of the library, and stops. */
 static void check(wc_status status, const char* what) {
   if (status == WC_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, wc_status_text(status), wc_last_error());

@@ -53,7 +53,7 @@ int main() {
   fill<<<static_cast<unsigned>((count + 255) / 256), 256, 0, stream>>>(words, count);
   check(cudaGetLastError(), "fill");
 
-  // A fixed key and counter, for the example alone.
+  // A fixed key and counter, only for the example.
   std::uint8_t key_bytes[32], counter[16] = {};
   for (std::uint8_t i = 0; i < 32; ++i) key_bytes[i] = i;
   wc_key* key = nullptr;

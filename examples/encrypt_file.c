@@ -16,7 +16,7 @@
 
 enum { KEY_LEN = 32, NONCE_LEN = 12, TAG_LEN = 16 };
 
-/* Says what went wrong in the last call of the library, and stops. */
+/* Prints the error of the last call of the library, and stops. */
 static void check(wc_status status, const char* what) {
   if (status == WC_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, wc_status_text(status), wc_last_error());
@@ -86,7 +86,7 @@ static void open_file(const wc_key* key, const char* in_path, const char* out_pa
   free(text);
 }
 
-/* Without arguments: there and back, and a look at what happens to a forgery. */
+/* Without arguments: there and back, and a look at a forgery. */
 static void demonstrate(const wc_key* key) {
   const char text[] = "The quick brown fox jumps over the lazy dog";
   unsigned char sealed[sizeof text + TAG_LEN], opened[sizeof text], nonce[NONCE_LEN];

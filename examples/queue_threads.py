@@ -35,7 +35,7 @@ def main() -> None:
         for thread in threads:
             thread.join()
 
-        # Back again, and one that was altered: it alone fails.
+        # Back again, and one that was altered: only it fails.
         opened = {
             nonce: queue.submit("aes-256-gcm", "decrypt", key, data, iv=nonce)
             for nonce, data in sealed.items()

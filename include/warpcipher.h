@@ -7,7 +7,7 @@
  *
  * Conventions, said once:
  *   - Parameter order: handle, outputs, inputs. Lengths (`*_len`) and offsets are in bytes.
- *   - Functions that can fail return a wc_status; wc_last_error() then tells what was given and what was expected. On
+ *   - Functions that can fail return a wc_status; wc_last_error() then names the given and the expected value. On
  *     any status but WC_OK no output is valid; on WC_INVALID_ARGUMENT nothing has been written.
  *   - A length above 2^56, such as an unsigned subtraction below zero gives, is WC_INVALID_ARGUMENT: no memory is that
  *     long. So is a count above 2^32 - 1.

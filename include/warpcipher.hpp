@@ -24,7 +24,7 @@
 
 namespace warpcipher {
 
-/* What a call failed with: its status, and wc_last_error() as the text. */
+/* The failure of a call: its status, and wc_last_error() as the text. */
 class error : public std::runtime_error {
  public:
   error(wc_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
@@ -40,7 +40,7 @@ class invalid_tag : public error {
   using error::error;
 };
 
-/* Throws what a status stands for; nothing for WC_OK. std::bad_alloc stands for WC_OUT_OF_MEMORY. */
+/* Throws the exception of a status; nothing for WC_OK. std::bad_alloc stands for WC_OUT_OF_MEMORY. */
 inline void check(wc_status status) {
   if (status == WC_OK) return;
   if (status == WC_OUT_OF_MEMORY) throw std::bad_alloc();
@@ -197,7 +197,7 @@ class batch {
     check(wc_batch_query(&done, owned_.get()));
     return done != 0;
   }
-  /* Throws for the first message that failed; result() tells of each. */
+  /* Throws for the first message that failed; result() has each. */
   void wait() { check(wc_batch_wait(owned_.get())); }
   wc_result result(std::size_t index) const {
     wc_result result{};
@@ -218,7 +218,7 @@ class job {
  public:
   job() noexcept = default;
   explicit job(wc_job *owned) noexcept : owned_(owned) {}
-  /* Waits until the message is done; throws what it failed with. Returns the bytes of text written. */
+  /* Waits until the message is done; throws its failure. Returns the bytes of text written. */
   std::size_t wait() const {
     wc_result result{};
     check(wc_job_wait(nullptr, &result, owned_.get(), -1));

@@ -4,7 +4,7 @@
     add_sbom.py WHEEL NAME==VERSION...
 
 It lies in .dist-info/sboms/warpcipher.cdx.json and has no time in it, so that equal wheels stay
-equal. auditwheel writes a file of its own there when it brings libraries along.
+equal. auditwheel writes its own file there when it brings libraries along.
 """
 
 from __future__ import annotations

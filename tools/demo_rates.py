@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rates that `make demo` shows: files, memory, and a GPU where there is one.
+"""The rates that `make demo` shows: files, memory, and a GPU if there is one.
 
 A few runs each, to see where this machine stands against other tools: `warpcipher bench` without
 --quick measures with care.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the kernels under compute-sanitizer on the GPU of this machine, on small texts: memcheck, racecheck, initcheck and
 # synccheck. After `make test-gpu`, whose programs it uses. Arguments: the tools to run, all four without any.
-# The logs go to build/gpu/sanitizer; SAMPLE (16) thins the texts that get a launch of their own. The conformance program
+# The logs go to build/gpu/sanitizer; SAMPLE (16) thins the texts that get their own launch. The conformance program
 # is parted in PARTS (4) processes; JOBS (6) run at once, spread over the GPUs of this machine, and each is stopped, as a
 # failure, after LIMIT (0: never) seconds. CUDA_VISIBLE_DEVICES leaves GPUs out, as everywhere.
 set -euo pipefail

@@ -24,7 +24,7 @@ typedef struct wc_file_chunks {
   size_t bytes_len;
   const wc_key *const *keys; /* key_count keys of the same AEAD */
   size_t key_count;
-  const uint32_t *key_index; /* count entries below key_count; NULL where there is one key */
+  const uint32_t *key_index; /* count entries below key_count; NULL if there is one key */
   size_t count; /* chunks */
   const uint64_t *offsets; /* count entries: of the first byte of each in the file */
   const uint64_t *lengths; /* count entries: of plaintext, and so of ciphertext. To a device a chunk takes at most 2^28
@@ -49,7 +49,7 @@ typedef struct wc_file_chunks {
 } wc_file_chunks;
 
 /* Reads chunks and decrypts them into `out`: threads read, and ciphertext is decrypted as it comes. To a device it
- * travels through page-locked memory, 512 MiB at most, and plaintext is in device memory alone.
+ * travels through page-locked memory, 512 MiB at most, and plaintext is only in device memory.
  *
  * engine   as in wc_run, of the memory that `out` lies in.
  * *failed  gets the index of the chunk that WC_INVALID_TAG or WC_READ_FAILED is about, the first of several; count

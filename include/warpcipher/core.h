@@ -23,10 +23,10 @@
 extern "C" {
 #endif
 
-/* What a call, or a message of it, ended with. */
+/* The outcome of a call, or of a message of it. */
 typedef enum wc_status {
   WC_OK = 0,
-  WC_INVALID_ARGUMENT = 1,   /* what was given cannot be right: a length, a name, a pointer */
+  WC_INVALID_ARGUMENT = 1,   /* the input cannot be right: a length, a name, a pointer */
   WC_INVALID_TAG = 2,        /* a tag did not match; the output is zeros */
   WC_INVALID_PADDING = 3,    /* PKCS#7 padding did not match; the output is zeros */
   WC_ENGINE_UNAVAILABLE = 4, /* the engine is unknown, cannot run here, or failed its self-test */
@@ -41,7 +41,7 @@ typedef enum wc_status {
 /* Which way a message goes. */
 typedef enum wc_direction { WC_ENCRYPT = 0, WC_DECRYPT = 1 } wc_direction;
 
-/* What is added to texts that are no whole number of blocks. */
+/* The padding of texts that are not a whole number of blocks. */
 typedef enum wc_padding { WC_PADDING_NONE = 0, WC_PADDING_PKCS7 = 1 } wc_padding;
 
 /* Where data lie. */
@@ -61,11 +61,11 @@ WC_API const char *wc_version(void);
 /* A short name of a status, such as "invalid tag". Never NULL. */
 WC_API const char *wc_status_text(wc_status status);
 
-/* What went wrong in the last failed call of this thread. Never NULL, never a secret; valid until the thread's next
+/* The error of the last failed call of this thread. Never NULL, never a secret; valid until the thread's next
  * failing call. */
 WC_API const char *wc_last_error(void);
 
-/* ---- what there is -------------------------------------------------------------------------------------------- */
+/* ---- algorithms, engines -------------------------------------------------------------------------------------- */
 
 /* One algorithm. */
 typedef struct wc_algorithm_info {

@@ -93,7 +93,7 @@ WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t
 
 /* AEAD with a 16-byte tag after the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes;
  * out_len is at least that. A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros.
- * WC_INVALID_ARGUMENT also: the key is no AEAD's, or there is no room for a tag in what wc_open is given. */
+ * WC_INVALID_ARGUMENT also: the key is not an AEAD's, or the text of wc_open is shorter than a tag. */
 WC_API wc_status wc_seal(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,
                          size_t nonce_len, const void *aad, size_t aad_len);
 WC_API wc_status wc_open(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,

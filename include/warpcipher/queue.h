@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- a queue: messages that come one by one, from many threads ------------------------------------------------- */
 
-/* Makes batches of messages in host memory, by size and age, and runs them on threads of its own. */
+/* Makes batches of messages in host memory, by size and age, and runs them on its own threads. */
 typedef struct wc_queue wc_queue;
 
 /* A message in a queue. */
@@ -30,7 +30,7 @@ typedef struct wc_queue_limits {
   size_t max_in_flight; /* batches that run at once; default 4, 8 where they may go to a GPU */
 } wc_queue_limits;
 
-/* What a queue has done, and what is in it now. */
+/* Counts of a queue's work, and its present content. */
 typedef struct wc_queue_statistics {
   uint64_t batches;
   uint64_t messages;
@@ -44,8 +44,8 @@ typedef struct wc_queue_statistics {
 } wc_queue_statistics;
 
 /* Called once for each message that is done or cancelled, on a thread of the queue. result->status may also be
- * WC_CANCELLED, or why the message could not run, which `failure` then tells in words ("" else). Both are valid during
- * the call alone. What the message points to may be freed here. It must return soon, as other messages of the batch
+ * WC_CANCELLED, or why the message could not run, with `failure` in words ("" else). Both are valid during
+ * only this call. The memory of the message may be freed here. It must return soon, as other messages of the batch
  * wait, and throw nothing. It may submit; that does not wait for memory then. */
 typedef void (*wc_queue_callback)(void *context, const wc_result *result, const char *failure);
 
@@ -69,7 +69,7 @@ WC_API wc_status wc_queue_submit(wc_queue *queue, wc_job **job, const wc_message
  * callback is not called. */
 WC_API wc_status wc_queue_cancel(int *cancelled, wc_queue *queue, wc_job *job);
 
-/* Launches what is waiting now without further delay. */
+/* Launches the waiting messages without further delay. */
 WC_API wc_status wc_queue_flush(wc_queue *queue);
 
 /* Takes no more messages, and waits until all are done and their callbacks have returned. cancel: cancels messages

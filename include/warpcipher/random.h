@@ -16,7 +16,7 @@ extern "C" {
 /* ---- random arrays -------------------------------------------------------------------------------------------- */
 
 /* A stream of random bytes: a function of algorithm, key and number, the same on every engine and machine, 2^56 bytes
- * long. Whoever takes a part of it twice gets the same twice, so a key is kept as any other. */
+ * long. The same part is the same each time, so keep the key secret. */
 typedef struct wc_random_stream {
   const char *algorithm; /* "chacha20" (RFC 8439, nonce of 4 zero bytes and the number little-endian) or "aes-256-ctr"
                           * (counter blocks of the number and the number of the block, both big-endian) */

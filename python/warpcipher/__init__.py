@@ -99,7 +99,7 @@ _LATER = {
 }
 
 
-# Of native classes: what they hold stays in the process.
+# Of native classes: their content stays in the process.
 copyreg.pickle(Key, refuse_key)
 _signatures.give_class(Key)
 _signatures.give_class(DeviceArray)

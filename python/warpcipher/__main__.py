@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m warpcipher`: the command, for where it is not on the path."""
+"""`python -m warpcipher`: the command, if it is not on the path."""
 
 from .cli import main
 

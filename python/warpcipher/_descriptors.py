@@ -48,7 +48,7 @@ def write_all(descriptor: int, data: Buffer) -> None:
 
 
 def written(count: int, path: str | None = None) -> int:
-    """What a write returned. Raises OSError where that is no progress."""
+    """The result of a write. Raises OSError if it made no progress."""
     if count <= 0:
         raise OSError(errno.EIO, "nothing could be written", path)
     return count

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions of this package, by their public names. The native module makes them: a package
-that is imported anew catches what calls of the first one raise, and the other way round."""
+that is imported again catches errors of the first one, and the other way round."""
 
 import sys
 from typing import Any

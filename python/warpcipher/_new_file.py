@@ -12,7 +12,7 @@ A symbolic link is written through, as `open` does: the file that it leads to is
 link stays. A device, FIFO, socket or folder is refused before anything is written.
 
 Who may write in the folder may put something else under the temporary name. So a new name is a hard
-link to what the descriptor has open. Where that cannot be (an output is replaced, a file system has
+link to the descriptor's open file. Where that cannot be (an output is replaced, a file system has
 no hard links), the temporary is renamed, after a look at what its name stands for.
 """
 
@@ -92,7 +92,7 @@ def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | N
     if not stat.S_ISREG(status.st_mode):
         raise OSError(
             errno.EINVAL,
-            "not a regular file, and an output replaces what has its name: write to a file",
+            "not a regular file, and an output replaces the file of its name: write to a file",
             path,
         )
     return status
@@ -102,7 +102,7 @@ class NewFile:
     """A file that gets its name from `commit`, and vanishes without it.
 
     folder: descriptor of its folder, which the object closes. path: its name in errors.
-    permissions: of the temporary, less what the umask takes.
+    permissions: of the temporary, less the umask's.
     """
 
     def __init__(self, folder: int, name: str, path: str, permissions: int = 0o600) -> None:
@@ -191,7 +191,7 @@ class NewFile:
             self._check_temporary()
             self._rename_new()
         else:
-            with contextlib.suppress(OSError):  # the file has its name: it is no failure
+            with contextlib.suppress(OSError):  # the file has its name: not a failure
                 os.unlink(self._temporary, dir_fd=self._folder)
 
     def _link(self) -> None:
@@ -211,7 +211,7 @@ class NewFile:
     def _rename_new(self) -> None:
         if rename_noreplace(self._folder, self._temporary, self._name):
             return
-        # What takes the name from here on is replaced: docs/cli.md says so.
+        # A file that takes the name from here on is replaced: docs/cli.md says so.
         with contextlib.suppress(FileNotFoundError):
             os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -222,7 +222,7 @@ class NewFile:
         return {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
 
     def _stands_for(self, name: str, descriptor: int) -> bool:
-        """Whether the name is that of the file that the descriptor has open."""
+        """Whether the name leads to the descriptor's open file."""
         try:
             named = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -256,7 +256,7 @@ class NewFile:
         self.close()
 
     def close(self) -> None:
-        """Closes the file, and removes it where it has not got its name."""
+        """Closes the file, and removes it if it has not got its name."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -277,7 +277,7 @@ def replaced(
     It has the permissions of a file that it replaces, from the beginning on. It can be read by its
     descriptor, so that it can be mapped.
     replace:     False raises FileExistsError where something has the name.
-    permissions: of a file that replaces none; None: what the umask leaves.
+    permissions: of a file that replaces none; None: the umask's rest.
     Raises OSError for a device, FIFO, socket or folder, before anything is written.
     """
     given = os.fsdecode(path)

@@ -62,7 +62,7 @@ def mismatch(function: Any, values: list[Any], named: dict[str, Any]) -> str:
 
 
 class OfInit:
-    """A class attribute `__signature__`: that of the class's native `__init__`, without `self`."""
+    """A class attribute `__signature__`: of the class's native `__init__`, without `self`."""
 
     def __get__(self, _instance: object, owner: type) -> Signature:
         signature = of(vars(owner)["__init__"])

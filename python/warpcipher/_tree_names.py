@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
 # ruff: noqa: PTH100, PTH116, PTH118, PTH120
-"""Names of the files that an encrypted tree has of its own: all that a run over single files needs
-to know of trees."""
+"""Names of the files that belong to an encrypted tree itself: all that a run over single files
+needs to know of trees."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import os
 
 NAME = "MANIFEST.warpcipher"
 JOURNAL = "MANIFEST.warpcipher.unfinished"
-"""What an encryption that has not ended has done; of the form of a manifest."""
+"""The finished part of an encryption that has not ended; of the form of a manifest."""
 HEAD_SIZE = 128
 """Bytes of an encrypted file whose hash is in the manifest."""
 DEEPEST = 16
-"""Folders of a path that are tried as those of a tree."""
+"""Folders of a path that are tried as a tree's."""
 
 
 def is_own(name: str) -> bool:

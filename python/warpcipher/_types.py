@@ -84,7 +84,7 @@ class CudaArray(Protocol):
 
 
 Data: TypeAlias = Buffer | DLPackArray | CudaArray
-"""What is taken as bytes."""
+"""Objects that are taken as bytes."""
 
 ArrayT = TypeVar("ArrayT", bound=DLPackArray | CudaArray)
 """The type of an array, and of the result next to it: arrays of one library have one type."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is never copied: a copy would share keys, messages or a place in a stream with the first,
-and neither would know of the other; and a pickle would hold a secret in plain."""
+"""Objects that are never copied: a copy would share keys, messages or a place in a stream with the
+first, and neither would know of the other; and a pickle would hold a secret in plain."""
 
 from __future__ import annotations
 

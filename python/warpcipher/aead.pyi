@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What bindings/aead.cpp defines, with the type of each result. A test holds the two together.
+# The classes of bindings/aead.cpp, with the type of each result. A test holds the two together.
 from typing import final, overload
 
 from ._types import ArrayT, Buffer, Data
 
 __all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "ChaCha20Poly1305", "XChaCha20Poly1305"]
 
-# What the classes share. It is of types alone: they have no common base.
+# The common part of the classes, only for types: they have no common base.
 class _Methods:
     def __init__(self, key: Buffer, *, engine: str = "auto") -> None: ...
     @overload

@@ -12,7 +12,7 @@ from . import _native
 if TYPE_CHECKING:
     from ._types import Buffer
 
-# What goes to the native module at once; everything else passes through the arrays.
+# These go to the native module at once; everything else passes through the arrays.
 PLAIN = frozenset((bytes, bytearray, memoryview))
 
 _UNITS = {
@@ -46,7 +46,7 @@ def require_number(name: str, value: object) -> float:
 
 
 def view_bytes(name: str, value: Any) -> memoryview:
-    """The bytes of what is bytes-like and contiguous. TypeError, BufferError: it is not, or it
+    """The bytes of a contiguous bytes-like object. TypeError, BufferError: it is not, or it
     holds Python objects or text, whose bytes are addresses."""
     _native.check_bytes(value, name)
     return memoryview(value).cast("B")

@@ -44,9 +44,9 @@ class Handle(Uncopied, Generic[ResultT]):
     def __init__(self, index: int, library: Any, array: Any, view: Any, out: Any) -> None:
         self._index = index
         self._library = library  # of out, or of the array made; None for bytes
-        self._array = array  # what the batch made for the result
+        self._array = array  # made by the batch for the result
         self._view = view  # the memory that the run writes to
-        self._out = out  # what the caller gave
+        self._out = out  # given by the caller
         self._status: _native.Status | None = None
         self._written = 0
 
@@ -56,7 +56,7 @@ class Handle(Uncopied, Generic[ResultT]):
         return "pending" if self._status is None else self._status.name.lower().replace("_", " ")
 
     def result(self) -> ResultT:
-        """What `Cipher` would have returned for this message, or the exception it would have
+        """The result of `Cipher` for this message, or the exception that it would have
         raised.
 
         RuntimeError: the batch has not run, or still runs.
@@ -167,7 +167,7 @@ class Batch(Uncopied):
         padding: Literal["pkcs7"] | None = None,
         tag_length: int = 16,
     ) -> Handle[Any]:
-        """Takes a message up and checks it; the arguments are those of `Cipher` and its methods.
+        """Takes a message up and checks it; the arguments are as for `Cipher` and its methods.
 
         Until the batch has run it holds on to data, iv, aad and out, which must not change. All
         messages lie in host memory, or all on one GPU. RuntimeError: the batch has run.
@@ -202,7 +202,7 @@ class Batch(Uncopied):
         self._settle(messages.run(self._engine, pointer))
 
     def start(self, stream: StreamLike = None) -> BatchRun:
-        """Runs the messages in the background, and says so to whoever asks or waits.
+        """Runs the messages in the background; others may ask or wait.
 
         stream: as of `run`; the batch waits for what is on it now. Work of the caller that needs
                 the results, or changes the inputs, is put there when the batch is done.

@@ -33,7 +33,7 @@ def _finish_all() -> None:
 class BatchRun(Uncopied):
     """A batch on its way, from `Batch.start`: `await` it, `wait` for it, or ask if it is `done`.
 
-    Waiting raises what `Batch.run` would have raised. The results are in the batch's handles. In
+    Waiting raises the error of `Batch.run`. The results are in the batch's handles. In
     the child of a fork nobody runs a batch that the parent has started: waiting raises EngineError
     unless it was done before.
 

@@ -134,7 +134,7 @@ class Cipher(Uncopied):
         out: Any = None,
         stream: StreamLike = None,
     ) -> Any:
-        """Decrypts one message; the arguments are those of `encrypt`.
+        """Decrypts one message; the arguments are as for `encrypt`.
 
         InvalidTag: an AEAD's tag does not match. ValueError: the padding does not match. Either way
         `out` holds zeros. Telling an attacker which of his ciphertexts had good padding gives the

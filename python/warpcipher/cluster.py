@@ -3,7 +3,7 @@
 (`RayPool`, of `search(cluster=)`) and encrypted tables (`parquet.read_ray`).
 
     driver   finds the files or the keys to test, and hands out parts of about equal size
-    node     checks the version, asks for its keys, works on its GPUs, or cores where it has none
+    node     checks the version, asks for its keys, works on its GPUs, or without any its cores
 
 No key travels to a node: tasks carry sources of `warpcipher.keys` and names of functions. But nodes
 see what they work on, the template and pairs of a search or a table's rows: the cluster must be
@@ -46,9 +46,9 @@ LOOK = 2.0  # seconds between two looks for nodes
 MOST_DEVICES = 64  # of a node
 MOST_STARTS = 3  # of a node whose actor dies
 GPU_SHARE = 0.25
-"""The part of a GPU that a task on tables takes: decryption is a small part of what it does."""
+"""The part of a GPU that a task on tables takes: decryption is a small part of its work."""
 BLOCK_SIZE = 128 << 20
-"""Bytes of row groups, unpacked, that become one block: what Ray Data aims at."""
+"""Bytes of row groups, unpacked, that become one block: Ray Data's aim."""
 FIRST_DELAY = 0.5  # seconds before the second attempt; each further one waits twice as long
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
@@ -60,7 +60,7 @@ class Fleet:
     """A Ray cluster. address: as ray.init takes it; "auto": the one of this machine; None: that
     of the environment, or else a new one on this machine. A connection that is there is used.
 
-    Raises ImportError without Ray, and what ray.init raises where there is no such cluster.
+    Raises ImportError without Ray, and the error of ray.init without a cluster.
     """
 
     def __init__(self, address: str | None = None, **options: Any) -> None:
@@ -107,7 +107,7 @@ def check_version(version: str) -> None:
 
 
 def balanced(sizes: Sequence[int | None], most: int) -> list[range]:
-    """Items cut into `most` runs of about equal bytes, or into one each where they are fewer.
+    """Items cut into `most` runs of about equal bytes, or into one each if they are fewer.
 
     sizes: None where one is not known: such an item counts as one of mean size.
     """
@@ -237,7 +237,7 @@ class RayPool:
     were at, which others repeat; a node that joins is found within seconds. Actors end with the
     driver, whatever ended it.
 
-    Raises EngineError where Ray is not installed or there is no cluster.
+    Raises EngineError if Ray is not installed or no cluster runs.
     """
 
     waits = True
@@ -341,7 +341,7 @@ class RayPool:
 
 @dataclass(frozen=True)
 class TableTask:
-    """What the tasks of one read share; nothing else but paths travels to them.
+    """The common data of the tasks of one read; nothing else but paths travels to them.
 
     keys: without a key in it: see `portable_keys`. version: of the driver's warpcipher.
     """
@@ -507,7 +507,7 @@ def read_ray(
 
     Blocks are Arrow tables in Ray's object store, in plain: the cluster must be trusted. They come
     in any order, unless Ray Data's `preserve_order` is set. Nothing is read until the data set is
-    used; its errors are Ray's, with those of `read_table` as their cause. Raises ImportError
+    used; its errors are Ray's, with an error of `read_table` as their cause. Raises ImportError
     without Ray, FileNotFoundError, and TypeError for keys that would travel.
     """
     if isinstance(columns, str):

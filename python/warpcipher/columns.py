@@ -57,7 +57,7 @@ class ColumnsCall(NamedTuple):
 
 
 class Columns(Generic[OutT]):
-    """What came of `run_columns`; for type checkers of the type of `out`.
+    """The result of `run_columns`; for type checkers of the type of `out`.
 
     out:     the output buffer or array.
     written: bytes written for each message, a memoryview of 64-bit unsigned integers; 0 for a
@@ -91,7 +91,7 @@ class Columns(Generic[OutT]):
         return memoryview(self._fetched()[1])
 
     def raise_for_status(self) -> Self:
-        """Raises what the first failed message would have raised; else returns self."""
+        """Raises the error of the first failed message; else returns self."""
         failed = self._failed()
         if failed:
             status = _native.Status(self.status[failed[0]])
@@ -175,8 +175,9 @@ def run_columns(
     lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
     offsets:     where each begins in data; None: back to back, and in host memory they are all of
                  data: ValueError where some is left.
-    key_index:   the key of each message, from 0; None where there is one key.
-    ivs:         the IVs of all messages, one after the other, of one length, which is that of ivs
+    key_index:   the key of each message, from 0; None if there is one key.
+    ivs:         the IVs of all messages, one after the other, of one length, which is the length of
+    ivs
                  over the number of messages. 12 bytes for several messages are refused to encrypt
                  by an AEAD: they look like one nonce for all.
     aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for

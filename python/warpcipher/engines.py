@@ -69,7 +69,7 @@ class EngineInfo(NamedTuple):
         return _native.constant_time(self.name, algorithm)
 
 
-@cache  # the list is that of the build, and a columnar batch on a GPU asks for the size of a key
+@cache  # the list is the build's, and a columnar batch on a GPU asks for the size of a key
 def algorithms() -> tuple[AlgorithmInfo, ...]:
     """Every algorithm, in a fixed order.
 

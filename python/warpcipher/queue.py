@@ -52,7 +52,7 @@ def _check_limit(name: str, value: int, least: int, most: int) -> None:
 
 
 def _microseconds(timeout: float | None) -> int:
-    """What the native queue takes: -1 waits as long as it takes."""
+    """The native queue's form: -1 waits as long as it takes."""
     if timeout is None:
         return -1
     if not isinstance(timeout, int | float):
@@ -77,7 +77,7 @@ ResultT = TypeVar("ResultT")
 class QueueFuture(Uncopied, futures.Future[ResultT]):
     """The result of one message: a `concurrent.futures.Future`. `asyncio.wrap_future` awaits it.
 
-    result() is what `Cipher` would have returned, or raises what it would have raised; EngineError
+    result() is the result of `Cipher`, or raises its error; EngineError
     when the payload failed. Callbacks run in the queue's threads: they must not wait for other
     messages, and a `submit` in one raises `queue.Full` rather than wait for memory.
     """
@@ -98,7 +98,7 @@ class QueueFuture(Uncopied, futures.Future[ResultT]):
         return self._job is not None and self._job.launched and not self.done()
 
     def add_done_callback(self, fn: Callable[[futures.Future[ResultT]], object]) -> None:
-        """Has `fn(future)` called when the future is done, or now where it is. What it raises is
+        """Has `fn(future)` called when the future is done, or now if it is. An error in it is
         logged, as by `concurrent.futures`."""
         super().add_done_callback(partial(_call_back, fn))
 
@@ -110,7 +110,7 @@ class QueueFuture(Uncopied, futures.Future[ResultT]):
         return True
 
     def _ended_before(self) -> None:
-        """Its user ended it without the queue. Whoever waits learns of a cancellation here."""
+        """Its user ended it without the queue. Waiting threads learn of a cancellation here."""
         if self.cancelled():
             self.set_running_or_notify_cancel()
 
@@ -122,7 +122,7 @@ class QueueFuture(Uncopied, futures.Future[ResultT]):
             self.set_exception(error.with_traceback(None))
 
     def _break(self, error: BaseException) -> None:
-        """What making the result raised becomes the outcome."""
+        """The error of making the result becomes the outcome."""
         if isinstance(error, StopIteration):  # a future of asyncio takes none, and would never end
             outcome = RuntimeError("making the result raised StopIteration")
             outcome.__cause__ = error
@@ -145,7 +145,7 @@ def _call_back(fn: Callable[[futures.Future[Any]], object], future: futures.Futu
 
 @dataclass(frozen=True)
 class QueueStatistics:
-    """What a queue has done since it was made.
+    """The work of a queue since it was made.
 
     reasons: payloads by the reason of their launch: "bytes", "messages" (that many were waiting),
              "delay" (the oldest was that old), "memory" (a submitter waited for memory), "flush",
@@ -175,7 +175,7 @@ class Queue(Uncopied):
     max_delay_us:  microseconds that a message may wait for company.
     memory_limit:  bytes that all messages together may keep busy, text in and out; `submit` waits
                    when it is reached.
-    max_in_flight: payloads running at once. None: 8 where they are to run on a GPU (engine "cuda",
+    max_in_flight: payloads running at once. None: 8 if they are to run on a GPU (engine "cuda",
                    or "auto" on a tuned machine with a GPU), else 4. The attribute has the number.
 
     Safe to use from several threads; a context manager that closes at its end. In the child of a
@@ -191,7 +191,7 @@ class Queue(Uncopied):
     20
     """
 
-    _instead = "make one in each process; messages are what to pickle"
+    _instead = "make one in each process; pickle the messages instead"
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class Queue(Uncopied):
         self._closed = False
         _at_work.difference_update([queue for queue in list(_at_work) if queue.ended])
         _at_work.add(self._native)
-        # Dropped without close(): what was submitted is done all the same.
+        # Dropped without close(): submitted messages are done all the same.
         weakref.finalize(self, self._native.stop).atexit = False
 
     @overload
@@ -287,7 +287,7 @@ class Queue(Uncopied):
         submitter: Hashable = None,
         timeout: float | None = None,
     ) -> QueueFuture[Any]:
-        """Hands a message over; the arguments up to `out` are those of `Batch.add`.
+        """Hands a message over; the arguments up to `out` are as for `Batch.add`.
 
         Until the message is done the queue holds on to data, iv, aad and out, which must not
         change. Arrays lie in host memory. Keys that many messages share should be a `Key`: bytes
@@ -328,7 +328,7 @@ class Queue(Uncopied):
         return self._native.max_in_flight
 
     def flush(self) -> None:
-        """Launches what is waiting now without further delay."""
+        """Launches the waiting messages without further delay."""
         self._native.flush()
 
     def close(self, *, cancel: bool = False) -> None:
@@ -342,7 +342,7 @@ class Queue(Uncopied):
         _at_work.discard(self._native)
 
     def statistics(self) -> QueueStatistics:
-        """What the queue has done."""
+        """Counts of the queue's work."""
         return QueueStatistics(**self._native.statistics())
 
     def __enter__(self) -> Self:
@@ -365,7 +365,7 @@ class Queue(Uncopied):
 def _place(
     key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
-    """Views of data and out, and what makes the result of the number of bytes written."""
+    """Views of data and out, and the maker of the result from the number of bytes written."""
     arrays = _later.load("arrays")
     library = arrays.library_of(data, "data")
     if library.device(data) is not None:

@@ -2,7 +2,7 @@
 """Which kernels a GPU runs and which code the CPU, and by which rates `engine="auto"` decides.
 
 Choices never change a result. The cache in `$XDG_CACHE_HOME/warpcipher` (`~/.cache/warpcipher`)
-keeps what was measured, for this library, processor, GPUs and driver. Without a measurement,
+keeps the measured rates, for this library, processor, GPUs and driver. Without a measurement,
 shipped defaults and a rule of thumb hold.
 """
 
@@ -87,7 +87,7 @@ class Candidate:
     """A kernel that could take a batch.
 
     name:        of the kernel.
-    description: what it does.
+    description: its work.
     chosen:      whether it takes the batch.
     reason:      why it is chosen, or why not.
     """
@@ -102,7 +102,7 @@ class Candidate:
 class Decision:
     """One choice between kernels.
 
-    subject:    what the choice is about: "tables", "text", "ghash" ...
+    subject:    the question: "tables", "text", "ghash" ...
     chosen:     the name of the candidate that is chosen.
     candidates: in the order of preference.
     """

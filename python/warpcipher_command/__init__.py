@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the console script `warpcipher` does before the package loads: it sees to signals.
+"""The start of the console script `warpcipher`, before the package loads: it sees to signals.
 
 Until `warpcipher.cli` has its own handlers nothing is there to clean up, and SIGINT ends the
 process as SIGTERM does, without a traceback from the middle of an import.
@@ -12,7 +12,7 @@ _runs = False
 
 
 def is_running() -> bool:
-    """Whether this process is that of the command."""
+    """Whether this process is the command's."""
     return _runs
 
 

@@ -9,7 +9,7 @@ from . import end_on_sigint
 def main() -> None:
     """Runs the command line of this process; never returns."""
     end_on_sigint()
-    # Imports make no garbage, and what looks for it takes 3 ms of them; commands turn it on again.
+    # Imports make no garbage, and looking for it takes 3 ms of them; commands turn it on again.
     gc.disable()
     from warpcipher.cli import main as run
 

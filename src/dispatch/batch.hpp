@@ -47,7 +47,7 @@ class Batch {
   // Whether the work is done, on the device too. False before start().
   bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
 
-  // Waits until it is done; ok, or the status of the first message that failed. Throws what run() threw, and
+  // Waits until it is done; ok, or the status of the first message that failed. Throws the error of run(), and
   // Error{invalid_argument} when the batch has not been started.
   Status wait();
 

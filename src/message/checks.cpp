@@ -214,7 +214,7 @@ void add_range(std::vector<Stretch>& stretches, const std::uint8_t* data, std::s
   }
 }
 
-// What some messages read and write. Tags that do not directly follow a text may lie in a buffer of their own.
+// What some messages read and write. Tags that do not directly follow a text may lie in their own buffer.
 struct Stretches {
   std::vector<Stretch> reads, writes, tags_read, tags_written;
 

@@ -68,7 +68,7 @@ std::string bare(std::string_view name) {
   return made;
 }
 
-// How much two names have in common, 0 to 1: what is left of both when letters are taken out until they are equal.
+// How much two names have in common, 0 to 1: the rest of both when letters are taken out until they are equal.
 double likeness(std::string_view a, std::string_view b) {
   std::vector<std::size_t> common(b.size() + 1);  // of what was read of `a`, with each beginning of `b`
   for (const char c : a) {

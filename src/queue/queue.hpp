@@ -114,7 +114,7 @@ class Queue {
   // True inside the listener, where calls do not wait.
   bool is_worker() const noexcept;
 
-  // True once the workers have ended, or in the child of a fork, where there are none.
+  // True once the workers have ended, or in the child of a fork, if there are none.
   bool ended() const;
 
   QueueStatistics statistics() const;

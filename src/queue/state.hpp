@@ -80,7 +80,7 @@ struct Queue::State {
   const Listener listener;
   const unsigned process;
 
-  // What submitters touch. Each group has a cache line of its own.
+  // What submitters touch. Each group has its own cache line.
   MemoryBudget memory;
   std::atomic<std::size_t> waiters_count{0};  // waiters.size()
   std::atomic<bool> closing{false};

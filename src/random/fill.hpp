@@ -35,7 +35,7 @@ std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::
                    std::string_view engine);
 
 // Writes 0 to n - 1 for the n integers of `array` (int32 or int64), in an order that is uniform: that of 64-bit words
-// of the stream from `position`, a multiple of 8. If two words are equal all are drawn again, from words of their own.
+// of the stream from `position`, a multiple of 8. If two words are equal all are drawn again, from their own words.
 // Returns 8 n. In device memory it allocates, and waits for the stream. Throws as fill().
 std::uint64_t permute(const StreamKey& key, std::uint64_t position, Type type, const Array& array,
                       std::string_view engine);

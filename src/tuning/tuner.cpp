@@ -45,7 +45,7 @@ Key make_key(const Algorithm& algorithm) {
   return Key(algorithm, bytes);
 }
 
-// `count` messages of `len` bytes back to back, each with an IV of its own.
+// `count` messages of `len` bytes back to back, each with its own IV.
 class Texts {
  public:
   Texts(const Key& key, Direction direction, std::size_t len, std::size_t count)

@@ -115,7 +115,7 @@ def _watch(news: object) -> None:
 def bench(
     as_json: bool, as_csv: bool, png: str | None, html: str | None, force: bool, **asked: Any
 ) -> None:
-    """Measure how fast this machine encrypts, and how near that is to what it can do.
+    """Measure how fast this machine encrypts, and how near that is to its bounds.
 
     Rates are GB/s of text (10^9 bytes), the median with the least and the most, through the Python
     calls that everybody uses, on random data that lie in no cache. Beside each: one call alone, and

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Library(Protocol):
-    """What this package needs of an array library.
+    """The interface of an array library for this package.
 
     owns_types: whether `owns` depends only on the type of x.
     one_stream: whether all arrays of a device have the same current stream.
@@ -44,7 +44,7 @@ class Library(Protocol):
         """The first `size` bytes of x as a flat array, sharing its memory."""
 
     def finish(self, x: Any) -> Any:
-        """What the user gets for an array that `empty` made."""
+        """The user's array for one that `empty` made."""
 
 
 def refuse_layout(name: str, what: str) -> BufferError:

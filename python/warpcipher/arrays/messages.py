@@ -60,13 +60,13 @@ def choose_stream(library: Library, x: Any, stream: int | None) -> int:
 
 
 def written_part(library: Library, out: Any, view: Any, size: int) -> Any:
-    """`out` when the run filled it, else a view of what was written."""
+    """`out` when the run filled it, else a view of the written part."""
     full = size_of(view)
     return out if size == full else library.head(out, size)
 
 
 def finished(library: Library, array: Any, size: int) -> Any:
-    """What the user gets for an array that `empty` made, of which `size` bytes were written."""
+    """The user's array for one that `empty` made, of which `size` bytes were written."""
     whole = library.finish(array)
     return whole if len(whole) == size else library.head(whole, size)
 

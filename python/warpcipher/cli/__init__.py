@@ -9,10 +9,10 @@ keys         key files; recipients: keys of people
 jobs         which inputs become which outputs: names, several files, directory trees
 conflicts    refuses outputs that would replace the key, an input or another output
 folders      folders opened and made
-files        what is read and written: an output gets its name only when it is whole
+files        inputs and outputs: an output gets its name only when it is whole
 run          one run over files, of any command
 tree_run     the trees of a run; trees: their manifests
-report       what a run says
+report       the messages of a run
 """
 
 from .app import main

@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 MEASURE = {
-    "bench": "Measure how fast this machine encrypts, and how near that is to what it can do.",
+    "bench": "Measure how fast this machine encrypts, and how near that is to its bounds.",
     "lab": "Rerun papers on GPU cryptography on this machine, and show the figures they published.",
 }
 """Commands of another package, warpcipher-measure, which names them as entry points."""

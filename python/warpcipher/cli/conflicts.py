@@ -4,7 +4,7 @@
 """Refuses a run whose outputs would replace its key, its inputs or each other.
 
 Files are compared by device and inode, so that links and several ways to one folder do not hide
-what is the same; outputs that do not exist yet, by their folder and name. All of it happens before
+their identity; outputs that do not exist yet, by their folder and name. All of it happens before
 the first file is read: later an input may already be gone.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Entry(NamedTuple):
-    """A name in a folder: of one that exists by identity, with what is missing below it."""
+    """A name in a folder: of one that exists by identity, with the missing part below it."""
 
     folder: Identity
     missing: tuple[str, ...]
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class Folders:
-    """Finds what folders stand for; a tree asks for the same ones many times."""
+    """Finds the identities of folders; a tree asks for the same ones many times."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Identity, tuple[str, ...]]] = {}
@@ -65,8 +65,8 @@ class Folders:
 
 
 def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool = False) -> None:
-    """Raises CliError for such a run. Adds to `kept` what no output may replace. in_place: outputs
-    are to replace their inputs."""
+    """Raises CliError for such a run. Adds to `kept` the files that no output may replace.
+    in_place: outputs are to replace their inputs."""
     if not in_place:
         _keep_inputs(plan, kept)
     for key_file in key_files:
@@ -119,7 +119,7 @@ def _keep(kept: Kept, path: str, what: str) -> None:
 
 
 def _identities(path: str) -> set[Identity]:
-    """What a name stands for: a link and the file that it leads to; nothing for a device."""
+    """The files of a name: a link and the file that it leads to; nothing for a device."""
     found = set()
     for follow in (False, True):
         with contextlib.suppress(OSError):  # which the job itself will meet
@@ -154,7 +154,7 @@ def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
         if job.target is not None and job.tree is None
     ]
     for tree in plan.trees:
-        # What is decrypted may be an encrypted tree, with its manifest.
+        # The input of decryption may be an encrypted tree, with its manifest.
         inside = not encrypt and all(job.name != NAME for job in tree.jobs)
         place = os.path.join(tree.target, NAME) if inside else tree.target
         places.append((tree.target, place))

@@ -31,7 +31,7 @@ _MEANINGS = {
     str(SYSTEM): "the system refused: missing file, no permission, disk full, no memory",
     str(ENGINE): "the engine is unknown, cannot run here, or failed",
     str(NOT_FOUND): "search: no key in the range passes; verify: the key does not pass",
-    str(INTERRUPTED): "search: ended by SIGINT, SIGTERM or SIGHUP, and what is done was saved",
+    str(INTERRUPTED): "search: ended by SIGINT, SIGTERM or SIGHUP; the checkpoint is saved",
     "129, 130, 143": "ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains",
     "141": "the reader of standard output went away",
 }
@@ -107,7 +107,7 @@ def in_section(
 
 
 class CliError(click.ClickException):
-    """An error as the user sees it: what was given and expected, never a secret."""
+    """An error as the user sees it: the given and the expected value, never a secret."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         complain(self.format_message())
@@ -149,7 +149,7 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def withheld(text: str) -> str:
-    """The text, or what stands for it where it has a secret key of age or a PEM."""
+    """The text, or a stand-in if it has a secret key of age or a PEM."""
     if "-" not in text:  # as nearly always
         return text
     from warpcipher.keys.decode import is_secret
@@ -196,7 +196,7 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
 
 
 def did_you_mean(given: str, known: Mapping[str, str]) -> str:
-    """The names that are like the one given, for an error; "" where none is. known: what users
+    """The names that are like the one given, for an error; "" if none is. known: what users
     call them, by how they are compared."""
     import difflib
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
 # ruff: noqa: PTH116
-"""What commands read and write: inputs, standard output, and files that get their names when they
+"""Inputs and outputs of commands: files, standard output, and files that get their names when they
 are whole (`_new_file`), where the user lets them."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def named(error: OSError, path: str) -> OSError:
 
 
 def default_mode(mode: int) -> int:
-    """What the umask leaves of a mode."""
+    """A mode less the umask's part."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mode & ~mask
@@ -39,7 +39,7 @@ def default_mode(mode: int) -> int:
 
 class InputFile:
     """A file, pipe or device that is read to its end. size, mode, times (of access and change, in
-    nanoseconds): None where it has none."""
+    nanoseconds): None if it has none."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self.descriptor = descriptor
@@ -109,7 +109,7 @@ def widen_pipe(descriptor: int) -> None:
 
 
 class StandardOutput:
-    """Standard output as a target: what is written is out."""
+    """Standard output as a target: written bytes are out."""
 
     path = "standard output"
 
@@ -193,7 +193,7 @@ class OutputFile(NewFile):
     """A file that gets its name from `commit`, and vanishes without it. head: its first bytes.
 
     folder: descriptor of its folder, which the object closes. force: it may replace a regular file.
-    kept: what it may not replace all the same. beneath: it belongs to a
+    kept: files that it may not replace all the same. beneath: it belongs to a
     tree, where a symbolic link is replaced and not written through.
     """
 
@@ -238,7 +238,7 @@ class OutputFile(NewFile):
         self.commit(mode)
 
     def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
-        """Makes the file durable and gives it its name. mode: None takes what the umask leaves;
+        """Makes the file durable and gives it its name. mode: None takes the umask's rest;
         times: of access and change, in nanoseconds, None leaves them."""
         try:
             os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
@@ -262,7 +262,7 @@ class OutputFile(NewFile):
 
 
 Target: TypeAlias = OutputFile | StandardOutput | Nowhere
-"""What a run writes to."""
+"""The target of a run."""
 
 
 class WithHoles:

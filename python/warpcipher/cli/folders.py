@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .errors import CliError, SystemRefusedError, shown, usage
 
 Identity = tuple[int, int]
-"""Device and inode: what a file or folder is, whatever its name."""
+"""Device and inode: the identity of a file or folder, whatever its name."""
 
 
 class _Place(NamedTuple):
@@ -134,7 +134,7 @@ def finish(
     try:
         folder = open_folder(base, parts)
     except FileNotFoundError:
-        return  # it held nothing but what failed
+        return  # it held nothing but failed files
     try:
         if made is None or identity_of(os.fstat(folder)) == made.identity:
             os.fchmod(folder, mode)
@@ -172,7 +172,7 @@ def open_for_run(folder: int, base: str, parts: tuple[str, ...], path: str) -> N
     status = os.fstat(folder)
     if status.st_mode & WRITING == WRITING or path in _opened:
         return
-    with contextlib.suppress(PermissionError):  # it is another user's: what follows says so
+    with contextlib.suppress(PermissionError):  # it is another user's: the next error says so
         with _signals_wait():
             _opened[path] = _Opened(_Place(base, parts), identity_of(status), status.st_mode)
             os.fchmod(folder, stat.S_IMODE(status.st_mode) | WRITING)
@@ -208,7 +208,7 @@ def remove_empty() -> None:
 
 
 def forget() -> None:
-    """The run is over: what it made stays."""
+    """The run is over: its files stay."""
     close_opened()
     _made.clear()
     while _locked:

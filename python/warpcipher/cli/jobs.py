@@ -88,10 +88,10 @@ class Attributes(NamedTuple):
 
 @dataclass(eq=False)
 class Tree:
-    """A directory that is an input, and what was found in it; or several inputs that become one.
+    """A directory that is an input, and its content; or several inputs that become one.
 
     source: its path, or "" of several inputs: their paths, by name, are `inputs`. folders, links:
-    by name ("" is the root), with the targets of links. others: what has no place in an encrypted
+    by name ("" is the root), with the targets of links. others: with no place in an encrypted
     tree, by name, and the reason.
     """
 
@@ -105,7 +105,7 @@ class Tree:
     failed: bool = False
 
     def path_of(self, name: str) -> str:
-        """The path of what has that name here."""
+        """The path of that name here."""
         top, _, rest = name.partition("/")
         base = self.inputs.get(top)
         if base is None:
@@ -115,7 +115,7 @@ class Tree:
 
 @dataclass
 class Plan:
-    """All that is to do. folder: that of -o for several inputs to decrypt, which may be missing."""
+    """All jobs of a run. folder: the -o of several inputs to decrypt, which may be missing."""
 
     folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
@@ -226,7 +226,7 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is a device, a pipe, or what a process has open: no output belongs beside it."""
+    """Whether this is a device, a pipe, or a process's open file: no output belongs beside it."""
     folder = os.path.realpath(os.path.dirname(path))
     if folder == "/dev" or folder.startswith("/proc/"):  # /dev/stdin, /dev/fd/63, <(...)
         return True
@@ -286,7 +286,7 @@ def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
 
 
 def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, CliError]]) -> Tree:
-    """Looks through a directory; what cannot be read goes to `failures`."""
+    """Looks through a directory; unreadable entries go to `failures`."""
     tree = Tree(root, target)
     _walk(tree, root, (), naming, failures)
     return tree
@@ -299,7 +299,7 @@ def _walk(
     naming: Naming,
     failures: list[tuple[str, CliError]],
 ) -> None:
-    """Finds what is below `root`, which is the folder `above` in the tree."""
+    """Finds the entries below `root`, which is the folder `above` in the tree."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         parts = waiting.pop()
@@ -330,7 +330,7 @@ def _look(
     waiting: list[tuple[str, ...]],
     naming: Naming,
 ) -> None:
-    """Finds what one folder of a tree holds; folders in it go to `waiting`."""
+    """Finds the content of one folder of a tree; folders in it go to `waiting`."""
     source = os.path.join(*_start(root), *parts, "")
     target = os.path.join(*_start(tree.target), *above, *parts, "")
     inside = "".join(f"{part}/" for part in (*above, *parts))
@@ -357,7 +357,7 @@ def _look(
 
 
 def open_source(place: Place | None) -> files.InputFile:
-    """Opens an input. Raises OSError, for what has become a symbolic link too."""
+    """Opens an input. Raises OSError, also if it has become a symbolic link."""
     if place is None:
         return files.InputFile(0, "standard input")
     flags = os.O_RDONLY | os.O_CLOEXEC

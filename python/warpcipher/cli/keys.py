@@ -56,7 +56,7 @@ OPTIONS = (
     click.option(
         "--key-command",
         metavar="COMMAND",
-        help="The key is what this command prints; no shell runs.",
+        help="Take the key from this command's output; no shell runs.",
     ),
     click.option(
         "--kms",
@@ -67,7 +67,7 @@ OPTIONS = (
 
 
 def key_options(function: Function) -> Function:
-    """Adds the options; `Choice.take` turns what they say into a `Choice`."""
+    """Adds the options; `Choice.take` turns them into a `Choice`."""
     return add_options(OPTIONS, function)
 
 
@@ -81,11 +81,11 @@ class Choice:
     command: str | None = None
     kms: str | None = None
     option: str = "--key"
-    """What an error calls the option of `file`."""
+    """The name in errors of the option of `file`."""
 
     @classmethod
     def take(cls, given: dict[str, Any]) -> Choice:
-        """Takes the options out of a command's arguments. Raises CliError where there are two."""
+        """Takes the options out of a command's arguments. Raises CliError if there are two."""
         values = {
             name: given.pop(option)
             for name, option in (
@@ -111,7 +111,7 @@ class Choice:
 
     @property
     def path(self) -> str | None:
-        """A name of the file that holds the key; None where there is none."""
+        """A name of the file that holds the key; None if there is none."""
         if self.takes_standard_input:
             return "/dev/stdin"
         return self.file if self.fd is None else f"/dev/fd/{self.fd}"
@@ -210,7 +210,7 @@ def parse_hex(option: str, text: str) -> bytes:
 
 
 def read_context(text: str | None, digits: str | None) -> bytes:
-    """What --context or --context-hex says; empty without either."""
+    """The value of --context or --context-hex; empty without either."""
     if text is not None and digits is not None:
         raise usage("--context and --context-hex are the same option: give one")
     if digits is not None:

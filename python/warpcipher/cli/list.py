@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
 # ruff: noqa: PTH112, PTH116, PTH118, PTH119
-"""`warpcipher list`, and what `info` says of a tree."""
+"""`warpcipher list`, and `info` of a tree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def list(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """List what encrypted trees hold: permissions, size, time and name.
+    """List the content of encrypted trees: permissions, size, time and name.
 
     Reads the manifest of each tree, and no file: `check` compares them.
 
@@ -89,7 +89,7 @@ def _manifest_of(path: str) -> str:
 
 
 def is_tree(path: str) -> bool:
-    """Whether a path is that of an encrypted tree, or of its manifest."""
+    """Whether a path is an encrypted tree, or its manifest."""
     with contextlib.suppress(CliError):
         return os.path.lexists(_manifest_of(path))
     return False
@@ -116,7 +116,7 @@ def read(path: str, key: object, context: bytes, format_name: str = "auto") -> M
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What a manifest says of its tree as a whole. size: bytes before encryption."""
+    """A manifest's facts of its tree as a whole. size: bytes before encryption."""
     counts = dict.fromkeys(_TYPES, 0)
     for entry in manifest.entries.values():
         counts[entry.kind] += bool(entry.name)
@@ -133,7 +133,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
 
 
 def describe(path: str, key: object, context: bytes) -> dict[str, Any]:
-    """What `info` says of a tree, or of its manifest: with the key, what it holds."""
+    """`info` of a tree, or of its manifest: with the key, its content too."""
     return {
         "path": path,
         "size": os.stat(_manifest_of(path)).st_size,
@@ -150,7 +150,7 @@ def show(entry: dict[str, Any]) -> None:
     path, tree = shown(entry["path"]), entry["tree"]
     click.echo(f"{path}: an encrypted tree, whose manifest has {counted(entry['size'], 'byte')}")
     if tree is None:
-        click.echo("  give the key to see what it holds, here or with `warpcipher list`")
+        click.echo("  give the key to see its content, here or with `warpcipher list`")
         return
     made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(tree["made"]))
     click.echo(f"  format     {tree['format']}")

@@ -42,10 +42,10 @@ COLUMN_KEY = click.option(
     "column_keys",
     metavar="COLUMN=FILE",
     multiple=True,
-    help="The key of a column that has one of its own; may be given several times.",
+    help="The key of a column that has its own key; may be given several times.",
 )
 AAD_PREFIX = click.option(
-    "--aad-prefix", metavar="TEXT", help="What the file is bound to by its AAD prefix; UTF-8."
+    "--aad-prefix", metavar="TEXT", help="The AAD prefix that binds the file; UTF-8."
 )
 KEY_METADATA = click.option(
     "--key-metadata", metavar="TEXT", help="Text to store in the file about the footer's key."
@@ -131,7 +131,7 @@ class ParquetRun(Run):
     def __init__(
         self, paths: tuple[str, ...], given: dict[str, Any], key_files: tuple[str | None, ...]
     ) -> None:
-        """given: the options of `file_options`. key_files: what no output may replace."""
+        """given: the options of `file_options`. key_files: files that no output may replace."""
         if jobs.STANDARD in paths:
             raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
         self.engine = given.pop("engine")
@@ -188,7 +188,7 @@ class ParquetRun(Run):
             says = f", of which the file says {shown(metadata)}" if metadata else ""
             column = shown(error.column)
             return usage(
-                f"{shown(job.path)}: column {column} has a key of its own{says}: give it with "
+                f"{shown(job.path)}: column {column} has its own key{says}: give it with "
                 f"--column-key {column}=FILE"
             )
         return super()._translated(job, error)
@@ -202,7 +202,7 @@ def files_of(path: str) -> list[str]:
 
 
 def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
-    """What can be said of a file, with or without its keys."""
+    """The facts of a file, with or without its keys."""
     from warpcipher import parquet as tables
 
     seen = tables.inspect(path)
@@ -238,7 +238,7 @@ def _shown(data: bytes) -> str | None:
 
 
 def print_entry(entry: dict[str, Any]) -> None:
-    """What `describe` found, for people."""
+    """The result of `describe`, for people."""
     algorithm = f", {entry['algorithm']}" if entry["algorithm"] else ""
     click.echo(f"{shown(entry['path'])}: encryption: {entry['encryption']}{algorithm}")
     if entry["key_metadata"]:
@@ -261,7 +261,7 @@ def parquet() -> None:
     """Encrypt and decrypt Parquet files by the format's own modular encryption.
 
     Pages are not decoded: compression, encodings and statistics stay as they are. pyarrow, Spark
-    and Polars read what is encrypted here, and any reader what is decrypted.
+    and Polars read the encrypted files, and any reader the decrypted ones.
     """
 
 
@@ -278,7 +278,7 @@ def info(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Show how files are encrypted; with their keys also what is in them.
+    """Show how files are encrypted; with their keys also their content.
 
     Of a directory all files below it whose names end in .parquet.
     """

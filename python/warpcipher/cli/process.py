@@ -57,7 +57,7 @@ class _Output(io.RawIOBase):
 
 
 class _Messages(_Output):
-    """Standard error: what cannot be written is lost."""
+    """Standard error: unwritable messages are lost."""
 
     def write(self, data: Buffer, /) -> int:
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def _reserve() -> None:
 
 
 def _text(output: _Output, before: TextIO | None) -> TextIO:
-    """before: what the stream was, None where it was closed; its encoding is the user's."""
+    """before: the stream as it was, None if it was closed; its encoding is the user's."""
     return io.TextIOWrapper(
         output,
         encoding=before.encoding if before is not None else "utf-8",
@@ -95,7 +95,7 @@ def _text(output: _Output, before: TextIO | None) -> TextIO:
 
 
 def on_signals() -> None:
-    """Makes SIGINT, SIGTERM and SIGHUP remove what is unfinished before they end the process."""
+    """Makes SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _on_signal)
@@ -137,7 +137,7 @@ def asking() -> Iterator[None]:
 
 
 def die(number: int, reason: str = "") -> None:
-    """Removes what is unfinished and ends the process by a signal, as a shell expects.
+    """Removes unfinished files and ends the process by a signal, as a shell expects.
 
     Nothing waits for the threads of a running stream: they may be stuck in a write.
     """
@@ -150,7 +150,7 @@ def die(number: int, reason: str = "") -> None:
 
 
 def remove(name: str) -> None:
-    """Removes a temporary, where it is there, and what is known of it."""
+    """Removes a temporary, if it exists, and its record."""
     folder = unfinished.pop(name, None)
     if folder is not None:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says: a progress bar on a terminal, one line for many files of one error, a summary, a
-JSON document."""
+"""The output of a run: a progress bar on a terminal, one line for many files of one error, a
+summary, a JSON document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = 86400.0
 
 
 class Progress:
-    """A bar over all files of a run. total: bytes (or what `unit` says), None where unknown."""
+    """A bar over all files of a run. total: bytes (or `unit`), None if unknown."""
 
     def __init__(self, total: int | None, *, visible: bool, unit: str = "B") -> None:
         self._update: Callable[[int], object] = lambda count: None
@@ -134,7 +134,7 @@ def readable_size(count: int) -> str:
 
 
 SHOWN = 3
-"""Files of one error that have a line of their own."""
+"""Files of one error that have their own line."""
 
 
 @dataclass
@@ -161,7 +161,7 @@ class Result:
 
 @dataclass
 class Report:
-    """All that happened to the files of a run. done: what an earlier run has done; planned: input
+    """All that happened to the files of a run. done: by an earlier run; planned: input
     and output of what a dry run would do, None in other runs."""
 
     results: list[Result] = field(default_factory=list)

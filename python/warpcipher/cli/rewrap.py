@@ -19,13 +19,13 @@ from .report import on_terminal
 @keys.key_options
 @click.option("--new-key", metavar="FILE", help="The new JSON Web Keys; - is standard input.")
 @click.option("--new-key-env", metavar="NAME", help="They are in this environment variable.")
-@click.option("--new-key-command", metavar="COMMAND", help="They are what this command prints.")
+@click.option("--new-key-command", metavar="COMMAND", help="Take them from this command's output.")
 @click.option(
     "--new-kms", metavar="URI", help="FILE is a Tink keyset: this key of a KMS wraps it then."
 )
 @click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is.")
 @click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def rewrap(
     path: str,
     new_key: str | None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run over files, of any command: what is planned, done and reported.
+"""One run over files, of any command: its plan, work and report.
 
 A command says in a `Run` which inputs become which outputs, and what it does with one file.
 """
@@ -98,10 +98,10 @@ class Run:
         raise NotImplementedError
 
     def _finish(self, plan: jobs.Plan) -> None:
-        """After the last file: what trees need."""
+        """After the last file: for trees."""
 
     def _save(self) -> None:
-        """Keeps what is done of a run that an error ends."""
+        """Keeps the finished part of a run that an error ends."""
 
     def _close(self) -> None:
         """After everything: wipes keys."""
@@ -210,7 +210,7 @@ class Run:
         return failure
 
     def _rehearse(self, waiting: list[jobs.Job], folder_is_made: bool) -> None:
-        """Notes what would be done, and which inputs and outputs would fail, without doing it.
+        """Notes the planned work, and which inputs and outputs would fail, without doing it.
 
         folder_is_made: the run makes the folder of outputs outside of trees where it is missing.
         """
@@ -273,7 +273,7 @@ class Looks:
         self.code = 0
 
     def at(self, path: str, look: Callable[[str], T]) -> T | None:
-        """What `look` finds; None if it failed, which is printed."""
+        """The result of `look`; None if it failed, which is printed."""
         try:
             return look(path)
         except Exception as error:

@@ -64,7 +64,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--template",
     metavar="TEXT",
-    help="What is known of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
+    help="The known part of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
 )
 @click.option(
     "--key-mask",
@@ -107,12 +107,12 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--checkpoint",
     metavar="FILE",
-    help="Where to write what is done.  [default: a name of the search's own, in this folder]",
+    help="The file of the checkpoint.  [default: a name for this search, in this folder]",
 )
 @click.option("--no-checkpoint", is_flag=True, help="Do not write a checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Print keys, rate and time, and search nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before a search of more than a day.")
-@click.option("--json", "as_json", is_flag=True, help="Print what happens as lines of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as lines of JSON.")
 def search(
     algorithm: str,
     pairs: tuple[str, ...],
@@ -419,7 +419,7 @@ def _exit_code(made: Search) -> int:
 
 
 class PaceWarning:
-    """Warns when the rate falls far below what it was: once, until it has recovered."""
+    """Warns when the rate falls far below its former value: once, until it has recovered."""
 
     def __init__(self) -> None:
         self._slow = False

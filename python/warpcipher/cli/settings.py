@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `encrypt`, `decrypt`, `check` and `raw`, and what they say together."""
+"""The options of `encrypt`, `decrypt`, `check` and `raw`, and their meaning together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EARLIER = (
     click.option(
         "--update",
         is_flag=True,
-        help="The same, and do again what has changed since.",
+        help="The same, and do changed files again.",
     ),
 )
 _NO_MANIFEST = click.option(
@@ -188,7 +188,9 @@ class Settings(RunOptions):
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):
-            raise usage("--delete removes what the source does not have: it goes with --update")
+            raise usage(
+                "--delete removes files that the source does not have: it goes with --update"
+            )
         if self.skip_existing and self.update:
             raise usage("give one of --skip-existing and --update, which does more")
         if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):
@@ -205,7 +207,7 @@ class Settings(RunOptions):
     def _check_raw(self) -> None:
         if self.algorithm is None:
             raise usage(
-                "bare ciphertext has commands of its own: `warpcipher raw encrypt` and `raw "
+                "bare ciphertext has its own commands: `warpcipher raw encrypt` and `raw "
                 "decrypt`; nothing can be checked, as nothing is authenticated"
             )
         if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
@@ -222,7 +224,7 @@ class Settings(RunOptions):
                     raise usage(f"{option} is for a password: --passphrase")
 
     def _refuse_standard_input(self, what: str) -> None:
-        """Raises CliError where `what` comes from standard input, and something else does too."""
+        """Raises CliError if `what` comes from standard input, and something else does too."""
         others = {
             "the key": self.key.takes_standard_input or self.people.takes_standard_input,
             "the input": what != "the input" and STANDARD in self.paths,

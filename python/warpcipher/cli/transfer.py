@@ -73,7 +73,7 @@ class Transfer(Run):
         given = self._settings
         given.people.check(encrypts=self._encrypt)
         if given.people.passphrase and len(given.paths) == 1 and given.paths[0] != keys.STANDARD:
-            os.stat(given.paths[0])  # noqa: PTH116 - what is missing is said before one is asked for
+            os.stat(given.paths[0])  # noqa: PTH116 - a missing file is an error before a question
         if given.armor and not self._encrypt:
             raise usage("--armor is for encrypt: decrypt finds out by itself")
         if given.format_name != "auto":
@@ -170,8 +170,8 @@ class Transfer(Run):
         if self._encrypt and self._extra.iv is not None and count > 1:
             raise usage(
                 f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
-                f"files of {self._settings.algorithm} give away what they have in common, or all "
-                "of their text. Run it once for each file with an IV of its own, or take "
+                f"files of {self._settings.algorithm} give away equal parts, or all "
+                "of their text. Run it once for each file with its own IV, or take "
                 "--format cobblestone-256, which needs none"
             )
 
@@ -240,7 +240,7 @@ class Transfer(Run):
         if change := source.change():
             progress.say(
                 f"warpcipher: warning: {shown(source.path)}: changed while it was read "
-                f"({change}): its output holds what was read"
+                f"({change}): its output holds the bytes that were read"
             )
 
     def _done(self, job: jobs.Job, source: InputFile, target: Target) -> None:
@@ -339,7 +339,7 @@ def decrypt(**given: Any) -> None:
 def check(**given: Any) -> None:
     """Check that encrypted files and trees are whole and authentic; nothing is written.
 
-    Reads and decrypts all of each file. A tree must match its manifest: what was exchanged,
+    Reads and decrypts all of each file. A tree must match its manifest: files that were exchanged,
     renamed, missing or added is named.
 
     \b
@@ -402,9 +402,9 @@ def raw_decrypt(**given: Any) -> None:
     help="The algorithm that the key is for.",
 )
 @click.option(
-    "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
+    "-f", "--force", is_flag=True, help="Replace FILE. Files that it encrypted are lost without it."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; never the key.")
 def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
     """Make a key of an algorithm and write its bytes to FILE, readable only by its owner.
 

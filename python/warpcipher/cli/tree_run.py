@@ -28,7 +28,7 @@ from .files import Kept, OutputFile, Target, WithHoles, exists
 from .report import Report
 from .settings import Settings
 
-# Most runs have no tree: what only trees need is imported where one is.
+# Most runs have no tree: imports that only trees need wait for one.
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
     from warpcipher.formats.trees import Entry, Sealed
@@ -43,7 +43,7 @@ DIFFERS = "its output exists and differs"
 
 
 def _tell_what_is_lost(tree: jobs.Tree) -> None:
-    """Says once what an encrypted tree does not keep of its files."""
+    """Warns once of the properties of files that an encrypted tree does not keep."""
     linked = owned = extended = 0
     for job in tree.jobs:
         if job.status is None or job.source is None:
@@ -68,7 +68,7 @@ def _tell_what_is_lost(tree: jobs.Tree) -> None:
 
 
 class Trees:
-    """The trees of one run of `encrypt`, `decrypt` or `check`; what it finds wrong is reported."""
+    """The trees of one run of `encrypt`, `decrypt` or `check`; it reports faults."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Trees:
         return Sealed(self._key, self._format, self._options)
 
     def _entry(self, job: jobs.Job) -> Entry | None:
-        """What the manifest says of a file of a tree that is decrypted or checked."""
+        """The manifest's entry of a file of a tree that is decrypted or checked."""
         whole = self._whole.get(job.tree)
         return None if whole is None else whole.files[job.name]
 
@@ -117,13 +117,14 @@ class Trees:
             self._growing[job.tree].add(job, source, output)
 
     def save(self) -> None:
-        """Keeps what is done of a run that ends with an error, which counts more than one here."""
+        """Keeps the finished part of a run that ends with an error, which counts more than one
+        here."""
         with contextlib.suppress(Exception):
             for growing in self._growing.values():
                 growing.save()
 
     def open(self, plan: jobs.Plan) -> None:
-        """Finds what trees have of a manifest. One that does not match is left out of the run."""
+        """Finds the manifests of trees. One that does not match is left out of the run."""
         if not plan.trees:
             return
         for tree in plan.trees:

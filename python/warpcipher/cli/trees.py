@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
 # ruff: noqa: PTH112, PTH118
-"""Trees with a manifest: what an encryption adds to it, and what a tree must match to be decrypted.
+"""Trees with a manifest: an encryption adds to it, and a tree must match it to be decrypted.
 
-Growing  a tree while it is encrypted: what an earlier run has done, what this one adds
+Growing  a tree while it is encrypted: the files of an earlier run, and of this one
 Whole    a tree that is decrypted or checked, against its manifest
 """
 
@@ -37,7 +37,7 @@ from .jobs import Attributes, Job, Naming, Place, Tree, find_tree
 from .process import remove
 
 LEAST_SECONDS = 1.0
-"""Between two writes of a journal, and at least SHARE times what the last one took."""
+"""Between two writes of a journal, and at least SHARE times the time of the last one."""
 SHARE = 20
 SHOWN = 5
 """Names of each kind that an error shows."""
@@ -90,7 +90,7 @@ class Growing:
         self._added = 0
 
     def check_target(self, *, replaces: bool, deletes: bool) -> None:
-        """Looks at what is in the output's place. Raises CliError where it is a tree already, which
+        """Looks at the output's place. Raises CliError if it is a tree already, which
         may not be replaced or gone on with, or has what would not belong to the tree. Warns of what
         is in the tree and not in the source any more (deletes: it will be removed)."""
         target = self.tree.target
@@ -102,7 +102,7 @@ class Growing:
                 )
         if os.path.lexists(os.path.join(target, NAME)) and not replaces:
             raise usage(
-                f"{shown(target)} exists: use --update to encrypt what has changed since, --force "
+                f"{shown(target)} exists: use --update to encrypt changed files, --force "
                 "to replace its files, or name another output"
             )
         if not os.path.isdir(target):
@@ -126,8 +126,8 @@ class Growing:
         ]
         if strange:
             raise usage(
-                f"{shown(target)} holds what would not belong to the tree: {_listed(strange)}: "
-                "name a new folder, or take --no-manifest"
+                f"{shown(target)} holds files that would not belong to the tree: "
+                f"{_listed(strange)}: name a new folder, or take --no-manifest"
             )
         files = {job.name for job in self.tree.jobs}
         self._find_gone(files)
@@ -135,7 +135,7 @@ class Growing:
             return
         if self._gone:
             warn(
-                f"{shown(target)} keeps what the source does not have any more: "
+                f"{shown(target)} keeps files that the source does not have any more: "
                 f"{_listed([entry.name for entry in self._gone])}: --delete removes it"
             )
         for names, kind in (
@@ -150,9 +150,9 @@ class Growing:
                     )
 
     def _find_gone(self, files: set[str]) -> None:
-        """Finds what earlier runs encrypted of these inputs, and they do not have any more."""
+        """Finds files that earlier runs encrypted of these inputs, and that are gone from them."""
         if self.tree.failed:
-            return  # what could not be looked at may be there
+            return  # an unreadable folder may hold them
         now = {"file": files, "folder": self.tree.folders.keys(), "link": self.tree.links.keys()}
         named = self.tree.inputs
         self._gone = [
@@ -163,8 +163,8 @@ class Growing:
         ]
 
     def _delete(self) -> None:
-        """Removes from the tree what is gone from the source, before the manifest says so: a run
-        that is interrupted here is done again."""
+        """Removes from the tree files that are gone from the source, before the manifest says so: a
+        run that is interrupted here is done again."""
         root, extension = self.tree.target, self._sealed.format.extension
         for entry in sorted(self._gone, key=lambda entry: entry.name, reverse=True):
             *above, last = entry.name.split("/")
@@ -192,7 +192,7 @@ class Growing:
             self._made.entries[name] = Entry(name, "link", target=target)
 
     def decide(self, job: Job, *, update: bool) -> tuple[bool, str]:
-        """What an earlier run leaves to do of a file: whether its output may be replaced, and why
+        """The work that an earlier run left of a file: whether its output may be replaced, and why
         there is nothing to do ("": there is)."""
         there = self._there.get(job.name)
         if there is None or there.status is None or job.status is None:
@@ -243,7 +243,7 @@ class Growing:
             self._next_write = end + max(LEAST_SECONDS, SHARE * (end - now))
 
     def save(self) -> None:
-        """Writes what is done, for a run that goes on."""
+        """Writes the journal, for a run that goes on."""
         if self._added:
             self._has_journal = True
             self._write("journal")
@@ -276,7 +276,7 @@ class Whole:
     """A tree that is decrypted or checked, and matches its manifest."""
 
     def __init__(self, tree: Tree, sealed: Sealed) -> None:
-        """Raises CliError, which names what was exchanged, renamed, changed, missing or added."""
+        """Raises CliError, which names the exchanged, renamed, changed, missing or added files."""
         self.tree = tree
         manifest = read(sealed, tree.source, "manifest")
         if manifest is None:
@@ -288,11 +288,11 @@ class Whole:
             raise NotAuthenticError(
                 f"{shown(tree.source)} does not match its manifest, and nothing is decrypted: "
                 + "; ".join(f"{what}: {_listed(names)}" for what, names in problems.items())
-                + "; --no-manifest decrypts what is there, unchecked"
+                + "; --no-manifest decrypts the present files, unchecked"
             )
 
     def look_again(self, job: Job, descriptor: int) -> None:
-        """Raises CliError where what is open now is not what was compared with the manifest."""
+        """Raises CliError if the open file is not the one that was compared with the manifest."""
         entry = self.files[job.name]
         size = os.fstat(descriptor).st_size
         if size != entry.sealed or head_of(os.pread(descriptor, HEAD_SIZE, 0)) != entry.head:
@@ -301,7 +301,7 @@ class Whole:
             )
 
     def _compare(self) -> dict[str, list[str]]:
-        """Names of what does not match, by what is wrong with it."""
+        """Names of files that do not match, by the kind of fault."""
         there = {job.name: job for job in self.tree.jobs}
         owners = {entry.head: name for name, entry in self.files.items()}
         problems: dict[str, list[str]] = {}
@@ -374,14 +374,14 @@ def _read_head(job: Job) -> str | None:
 
 
 def _head_or_none(job: Job) -> str | None:
-    """The same; None for what cannot be read."""
+    """The same; None for an unreadable file."""
     with contextlib.suppress(OSError):
         return _read_head(job)
     return None
 
 
 def without_manifest(tree: Tree) -> CliError:
-    """What to say of a tree that has no manifest."""
+    """The error for a tree that has no manifest."""
     return NotAuthenticError(f"{shown(tree.source)} {_why_without(tree)}")
 
 
@@ -404,7 +404,7 @@ def _why_without(tree: Tree) -> str:
     return (
         f"has no manifest ({NAME}): it was removed, the tree was encrypted without one, or the run "
         "that encrypted it did not end: then run that again with --skip-existing; --no-manifest "
-        "decrypts what is there, unchecked"
+        "decrypts the present files, unchecked"
     )
 
 
@@ -414,7 +414,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _target(folder: int, name: str) -> str | None:
-    """What a link says; None if the name is not a link."""
+    """The target of a link; None if the name is not a link."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError:
@@ -437,11 +437,11 @@ def make_link(
     update: bool,
     kept: Kept,
 ) -> None:
-    """Makes a link, where it is not there. force: it may replace a file or another link; update:
+    """Makes a link, unless it exists. force: it may replace a file or another link; update:
     only another link.
 
-    Raises FileExistsError where the name is taken by what it may not replace, CliError where it may
-    not have its name all the same, OSError.
+    Raises FileExistsError if the name is taken by a file that it may not replace, CliError if it
+    may not have its name all the same, OSError.
     """
     folder = folders.open_folder(place.base, place.parts[:-1], create=True)
     name = place.parts[-1]

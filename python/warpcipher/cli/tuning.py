@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, epilog=epilog(ENGINE))
 @click.option("--quick", is_flag=True, help="Short and rough, to try the command; nothing is kept.")
-@click.option("--forget", is_flag=True, help="Remove what was kept instead.")
+@click.option("--forget", is_flag=True, help="Remove the kept rates instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tune(quick: bool, forget: bool, as_json: bool) -> None:
     """Measure this machine once, to find the fastest place for data and the fastest kernels.
 
-    Takes a few minutes, and wants the GPU and all cores to itself. What is found is kept for
+    Takes a few minutes, and wants the GPU and all cores to itself. The rates are kept for
     this library, processor, GPUs and driver, and `--engine auto` decides by it; it never changes
     a result. `warpcipher info --engines` shows it. WARPCIPHER_DEVICES says which GPUs are used.
     """

@@ -9,9 +9,9 @@
     key = keys.from_tink("keyset.json", kms="gcp-kms://projects/...")  # a keyset that a KMS wrapped
     formats.open("file.cobblestone", key)
 
-What takes a key in `formats` and the commands takes such a source, and a function that is called
-with the key's id. The source is asked each time the key is needed. No error, log or
-repr shows a key.
+Everything that takes a key in `formats` and the commands takes such a source, and a function that
+is called with the key's id. The source is asked each time the key is needed. No error, log or repr
+shows a key.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A key that a command prints: a KMS's, a password manager's, a hardware token's.
 
-The command gets no shell, no terminal and no input. When it is done, what is left of its process
+The command gets no shell, no terminal and no input. When it is done, the rest of its process
 group is ended. When time is up, when it prints too much, when this process must end, all that it
-started is: children in sessions of their own are found by a mark in their environment. After a
+started is: children in their own sessions are found by a mark in their environment. After a
 command that succeeded these live on: `gpg` starts its agent so.
 """
 
@@ -137,7 +137,7 @@ class _Command(KeySource):
         return output
 
     def _collect(self, process: subprocess.Popen[bytes]) -> tuple[bytearray, bytearray]:
-        """What the command prints until it has ended. Raises TimeoutError, ValueError."""
+        """The command's output until it has ended. Raises TimeoutError, ValueError."""
         import selectors
 
         output, errors = bytearray(), bytearray()
@@ -146,7 +146,7 @@ class _Command(KeySource):
             for stream, into in ((process.stdout, output), (process.stderr, errors)):
                 if stream is not None:
                     selector.register(stream.fileno(), selectors.EVENT_READ, into)
-            # What the command started may keep its streams open: its own end counts.
+            # The command's children may keep its streams open: its own end counts.
             while selector.get_map():
                 ended = _has_ended(process.pid)
                 ready = selector.select(0 if ended else POLL_SECONDS)
@@ -254,7 +254,7 @@ def from_command(
     command:  the program and its arguments; a str is split as a shell splits words, and no shell
               runs: `["sh", "-c", "..."]` runs one.
     timeout:  seconds after which it and all that it started are ended.
-    encoding: of what it prints; "auto" tells raw, hex and base64 apart.
+    encoding: of its output; "auto" tells raw, hex and base64 apart.
     It has no standard input and no terminal. WARPCIPHER_KEY_ID is the key's id, where the file has
     one. On failure the error has the end of its standard error: ChildProcessError, TimeoutError, or
     OSError where it cannot be started; ValueError where it prints more than 1 MiB or no key.

@@ -19,7 +19,7 @@ DEPTH = 4
 class KeySource(abc.ABC):
     """Where a key comes from; made by the functions of this module.
 
-    name: what errors call it. encoding: of what it holds. text: it holds no raw bytes unless the
+    name: its name in errors. encoding: of its content. text: it holds no raw bytes unless the
     encoding says so.
     """
 
@@ -82,10 +82,10 @@ def resolve(
             environment variable WARPCIPHER_KEY_ID.
     sizes:  the sizes in bytes that the key may have, by which a source tells raw, hex and base64
             apart; empty: 8, 16, 24, 32 or 64. Bytes that were given are not checked by it.
-    keyset: whether a Tink keyset may stand for the key; its JSON is what is returned.
-    identities: whether secret keys of age or Crypt4GH may; their text is what is returned.
-    what:   how an error calls what was expected: "a key of aes-256-gcm".
-    Raises TypeError, ValueError (what was found is not such a key), OSError (it cannot be had). No
+    keyset: whether a Tink keyset may stand for the key; its JSON is returned.
+    identities: whether secret keys of age or Crypt4GH may; their text is returned.
+    what:   the expected key in an error: "a key of aes-256-gcm".
+    Raises TypeError, ValueError (not such a key), OSError (it cannot be had). No
     error shows the key. The copy that is returned cannot be wiped.
     """
     for _ in range(DEPTH):

@@ -22,7 +22,7 @@ def unnamed(text: str) -> str:
 
 
 def name_of_file(path: str) -> str:
-    """How errors call a file. The key itself may have been given for its name; not, where there is
+    """How errors call a file. The key itself may have been given for its name; not, if there is
     such a file."""
     return unnamed(path) if may_be_key(path) and not os.path.lexists(path) else shown(path)
 
@@ -41,7 +41,7 @@ class _Variable(KeySource):
     text = True
 
     def __init__(self, variable: str, encoding: Encoding) -> None:
-        # The key itself may have been given for the name; not, where there is such a variable.
+        # The key itself may have been given for the name; not, if there is such a variable.
         is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable) and not may_be_key(variable)
         named = is_name or os.fsencode(variable) in os.environb
         called = shown(variable) if named else unnamed(variable)
@@ -115,7 +115,7 @@ class _Descriptor(KeySource):
 def from_descriptor(descriptor: int, *, encoding: Encoding = "auto") -> KeySource:
     """The key that can be read from a descriptor, to its end; 0 is standard input.
 
-    It is read once, when first needed, and kept: a pipe gives what it holds once. It stays open.
+    It is read once, when first needed, and kept: a pipe gives its content once. It stays open.
     """
     if not isinstance(descriptor, int) or isinstance(descriptor, bool) or descriptor < 0:
         raise ValueError("from_descriptor takes the number of an open descriptor, 0 or more")

@@ -100,7 +100,7 @@ def _parsed(
 
 
 def _aead(tink: Any, kms: Kms | None) -> Any:
-    """The Aead of a KMS's key: that of a registered client, else of one made for the URI."""
+    """The Aead of a KMS's key: from a registered client, else from one made for the URI."""
     if not isinstance(kms, str):
         return kms
     try:
@@ -126,7 +126,7 @@ def from_tink(
     """The keys of a Tink keyset, for format tink; mostly one that a KMS encrypted.
 
     keyset: a path, or the keyset itself: its JSON text, or bytes (JSON or binary).
-    kms:    what decrypts it: the URI of a KMS's key (aws-kms://, gcp-kms://, hcvault://), whose
+    kms:    decrypts it: the URI of a KMS's key (aws-kms://, gcp-kms://, hcvault://), whose
             credentials are found as the KMS's own tools find them (Vault: VAULT_ADDR, VAULT_TOKEN),
             or an Aead of Tink, such as `client.get_aead(uri)`. None: the keyset is cleartext JSON.
     associated_data: that the keyset was encrypted with.

@@ -8,7 +8,7 @@ ranges      which key numbers are done
 pace        how far a search has come, and whether its rate has fallen
 arguments   checks of arguments
 session     checkpoints
-devices     what searches, self-tests, rates; the workers of this machine
+devices     searchers, self-tests, rates; the workers of this machine
 run         the search; warpcipher.cluster has the workers of a Ray cluster
 """
 
@@ -70,12 +70,13 @@ def search(
                 and of these the part (i, n), i from 1 to n. Numbers depend only on the template.
     find_all:   go on after the first key.
     engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
-    checkpoint: a file that records what is done; a search whose file exists goes on from there.
-    cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They see
+    checkpoint: a file that records the tested ranges; a search whose file exists goes on from
+    there. cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They
+    see
                 template and pairs.
     interval:   seconds between two reports of progress.
 
-    Raises ValueError for what cannot be right, CheckpointError (a ValueError) for a checkpoint that
+    Raises ValueError for wrong arguments, CheckpointError (a ValueError) for a checkpoint that
     is damaged, in use or another search's, EngineError where a device cannot run or fails its
     self-test.
 

@@ -25,7 +25,7 @@ def require_bytes(name: str, value: object) -> bytes:
 
 
 def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:
-    """The items of an iterable that is not text. expected: what it should have been."""
+    """The items of an iterable that is not text. expected: for the error."""
     if not isinstance(value, str):
         try:
             items = iter(value)

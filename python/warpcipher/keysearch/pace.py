@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-WINDOW = 10.0  # seconds, at least, of what counts as lately
+WINDOW = 10.0  # seconds, at least, that count as lately
 WINDOW_REPORTS = 8  # and this many: on a slow device they are far apart
 FALLEN = 4.0  # times slower than the best is slow
 PATIENCE = 60.0  # seconds without any report from the start
@@ -37,7 +37,7 @@ class Pace:
 
     def __init__(self, began: float) -> None:
         self._began = began
-        self._reports: deque[tuple[float, int]] = deque()  # those of late, when they came
+        self._reports: deque[tuple[float, int]] = deque()  # the late ones, when they came
         self._before = began  # when the one before these came
         self._tested = 0  # in these
         self._best = 0.0
@@ -72,7 +72,7 @@ class Progress:
 
     done:    keys of the range tested, in earlier sessions too; total: all of the range.
     tested:  keys tested in this session; seconds: since it began to test, self-tests apart.
-    lately:  the rate of the last seconds, and whether it has fallen far below what it was.
+    lately:  the rate of the last seconds, and whether it has fallen far below its former value.
     """
 
     done: int

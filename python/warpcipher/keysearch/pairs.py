@@ -33,7 +33,7 @@ class Pair:
 
     plaintext:  may be shorter than the ciphertext: the rest of it is unknown then.
     ciphertext: whole blocks in ECB and CBC.
-    iv:         one block; the ciphertext block before, for what comes from within a message. None
+    iv:         one block; the ciphertext block before, for text from within a message. None
                 in ECB; in CBC, CFB and OFB None leaves the first block out.
     mask:       as long as the plaintext: bits of one are known. None: all are.
     name:       what errors call it, such as a line of a file; "": by its number, from 0.

@@ -72,7 +72,7 @@ class RangeSet:
 
 def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | None) -> Range:
     """The range to search of `keys` numbers: `count` of them from `start` on, of which the shard
-    (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError where there is none,
+    (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError if there is none,
     TypeError for anything but an int."""
     start = require_int("start", start)
     if count is not None:

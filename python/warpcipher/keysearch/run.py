@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search itself: gives ranges to devices, notes what is done, stops at a key.
+"""The search itself: gives ranges to devices, notes finished ones, stops at a key.
 
 Each device has a thread, which takes the next range that nobody has, runs it with the interpreter
 lock released, and reports. The thread that iterates notes the reports and saves the checkpoint. A
@@ -35,7 +35,7 @@ FIRST_SAVE = 1.0  # seconds: a search that ends sooner leaves no checkpoint, unl
 
 @dataclass(frozen=True)
 class _Report:
-    """A range that a device has run; tested is less than what it was given when it was stopped."""
+    """A range that a device has run; tested is less than its length when it was stopped."""
 
     first: int
     tested: int
@@ -109,7 +109,7 @@ class Search:
             chosen = device_list.choose(engine, devices)
             self._pool = LocalPool(chosen, template, self.test.native)
         elif devices is not None:
-            raise ValueError("devices are numbers on this machine: a cluster uses all of its own")
+            raise ValueError("devices are numbers on this machine: a cluster uses all its devices")
         else:
             self._pool = _later.load("cluster").RayPool(cluster, template, self.test.blocks, engine)
         self.identity = Identity(

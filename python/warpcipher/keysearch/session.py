@@ -7,8 +7,8 @@ the file's owner may read it. It is replaced in one step by a new one, and locke
 uses it.
 
 The lock is on the file itself. A new version is locked before it gets the name, so that the name
-never stands for an unlocked file while the search runs; whoever waits for the old version's lock
-must look whether the name has moved on.
+never stands for an unlocked file while the search runs; a process that waits for the old version's
+lock must look whether the name has moved on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Checkpoint:
         self._descriptor: int | None = None
 
     def load(self) -> State | None:
-        """Locks the file and reads it; None where there is none.
+        """Locks the file and reads it; None if there is none.
 
         Raises CheckpointError, OSError.
         """
@@ -152,7 +152,7 @@ class Checkpoint:
         self.close()
 
     def _open(self) -> int | None:
-        """The file, to be read; None where there is none. A FIFO or device is not even opened: that
+        """The file, to be read; None if there is none. A FIFO or device is not even opened: that
         may wait for ever, or set the device going. Should one get the name between the look and the
         opening, O_NONBLOCK keeps that from waiting."""
         place = Path(*target_of(self.path))
@@ -218,7 +218,7 @@ class Checkpoint:
             raise
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             raise CheckpointError(
-                f"{self.path} is damaged: what it says is done cannot be trusted. Move it away to "
+                f"{self.path} is damaged: its tested ranges cannot be trusted. Move it away to "
                 "search from the start"
             ) from None
 
@@ -267,7 +267,7 @@ def _shown(value: object) -> str:
 
 
 def _named(path: Path, descriptor: int) -> bool:
-    """Whether the path is still that of the file which the descriptor has open."""
+    """Whether the path still leads to the descriptor's open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -44,14 +44,15 @@ Candidates = Mapping[int, Mapping[int, int] | Iterable[int]]
 
 
 class Template:
-    """The keys of a cipher that fit what is known.
+    """The keys of a cipher that fit the known part.
 
     text:       as at the top of this file; None when nothing is known.
     mask:       one byte for each of the key: bits of one are known, others unknown, whatever text
                 has there.
     candidates: for some bytes (by position from 0) the values that they may have: a mapping from
                 value to cost, 0 to 255, or just values, which all cost 0. Keys are searched by the
-                sum of their costs, the least first. What text says of such a byte does not count.
+                sum of their costs, the least first. The text's value for such a byte does not
+                count.
 
     Raises ValueError where these make no template, TypeError for arguments of other types; the text
     names positions, never known bytes.
@@ -117,7 +118,7 @@ class Template:
 
     @property
     def keys(self) -> int:
-        """How many keys fit. Those of DES are counted without their parity bits."""
+        """How many keys fit. DES keys are counted without their parity bits."""
         return self.space.size
 
     @property
@@ -163,7 +164,7 @@ def is_mask(text: str) -> bool:
 
 
 def _mask_hint(text: str) -> str:
-    """What to write for a mask of hashcat's, where a text that is no template looks like one. The
+    """The template for a mask of hashcat's, if a text that is not a template looks like one. The
     same whatever the text: it may hold a part of a key."""
     hint = "; for hashcat's ?d ?l ?u ?a ?b write [digit] [lower] [upper] [print] ??"
     return hint if len(_MASK.findall(text)) > 1 else ""
@@ -228,7 +229,7 @@ def _parse_set(text: str, position: int) -> set[int]:
 def _as_bits(
     position: int, values: set[int], used: int, value: bytearray, known: bytearray
 ) -> bool:
-    """Known and unknown bits that say the same as a set, where there are such: they search faster
+    """Known and unknown bits that say the same as a set, if there are such: they search faster
     than a list of candidates."""
     distinct = {entry & used for entry in values}
     one = next(iter(distinct))

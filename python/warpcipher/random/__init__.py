@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers that nobody can predict: arrays of PyTorch, CuPy, JAX and NumPy on a GPU or the
-host, by ChaCha20 or AES-256 in counter mode. docs/guides/random.md says what is promised.
+host, by ChaCha20 or AES-256 in counter mode. docs/guides/random.md has the promises.
 
     from warpcipher.random import Generator
 

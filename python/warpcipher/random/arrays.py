@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a generator fills: what their elements are, and new ones of each library."""
+"""Arrays that a generator fills: their elements, and new ones of each library."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LIBRARIES = ("numpy", "torch", "cupy", "jax")
 _PYTHONS = {bool: "bool", int: "int64", float: "float64"}
 
 Target = tuple[Any, str, int, int]
-"""Memory of an array that is about to be filled: what the native module takes, the name of its
+"""Memory of an array that is about to be filled: the native module's form, the name of its
 elements (a key of `SIZES`), how many there are, and the CUDA stream to work on (0: host memory)."""
 
 
@@ -240,7 +240,7 @@ def choose_library(library: str | None, device: int | None) -> str:
 class NewArray:
     """An array that is made to be filled.
 
-    to_fill:  what is filled: `open_target` takes it. by_host: it is for what the host computes.
+    to_fill:  the array: `open_target` takes it. by_host: the host computes the numbers.
     finish(): the array of the library. library, shape, dtype: its own.
     """
 
@@ -296,7 +296,7 @@ class NewArray:
 
 
 class _Ordered:
-    """A tensor of device memory whose consumer waits for what fills it."""
+    """A tensor of device memory whose consumer waits until it is filled."""
 
     def __init__(self, tensor: Any, memory: _native.DeviceArray) -> None:
         self._tensor = tensor

@@ -27,11 +27,11 @@ NAME = "warpcipher.random.BitGenerator"
 
 
 class SeedSequence(numpy.random.bit_generator.ISpawnableSeedSequence):
-    """What `BitGenerator.seed_seq` gives to libraries that make generators of their own: words and
+    """`BitGenerator.seed_seq`, for libraries that make their own generators: words and
     children that nobody without the key can compute.
 
     With a key both are functions of the key, the stream and of how many generators were spawned
-    before. Without one the words are new each time. A child always has a key of its own:
+    before. Without one the words are new each time. A child always has its own key:
     `BitGenerator(child)` gives the same numbers each time, as NumPy's seed sequences do.
     """
 
@@ -106,12 +106,12 @@ class BitGenerator(numpy.random.BitGenerator):
     for Numba, SciPy and others that read NumPy's `ctypes`, `cffi`, `capsule` and `seed_seq`.
 
     key:       None: seeded by the operating system; each 16 KiB bring the key of the next. Bytes-
-               like of 32 bytes: the words are those of `Generator(key, stream=stream).bytes`.
-               A child of `seed_seq`: its key.
+               like of 32 bytes: the words are the same as from `Generator(key,
+               stream=stream).bytes`. A child of `seed_seq`: its key.
     algorithm: "chacha20" or "aes-256-ctr".
     stream:    with a key of bytes: 0 to 2^64 - 1.
 
-    Copies, pickles and forks are as those of `Generator`; a process that Numba's compiled code
+    Copies, pickles and forks behave as with `Generator`; a process that Numba's compiled code
     forks itself is not noticed. NumPy's floats lie on grids as all others do: see
     docs/guides/random.md.
 
@@ -180,7 +180,7 @@ class BitGenerator(numpy.random.BitGenerator):
     def state(self, state: Any) -> None:
         # RandomState adds the normal number that it keeps.
         if not isinstance(state, dict) or state.get("bit_generator") != NAME:
-            raise ValueError(f"the state is not that of a {NAME}")
+            raise ValueError(f"the state is not a {NAME}'s")
         own: Any = state.get("state")
         before = self._generator.state
         self._generator.state = own
@@ -200,7 +200,7 @@ class BitGenerator(numpy.random.BitGenerator):
         return int(found[0]) if size is None else found
 
     def advance(self, delta: int) -> Self:
-        """Moves on by `delta` words of 64 bits, back where it is negative, and returns the
+        """Moves on by `delta` words of 64 bits, back if it is negative, and returns the
         generator itself. TypeError: it has no key. ValueError: past an end of the stream."""
         state = self.state
         position = state["state"]["position"] + 8 * require_int("delta", delta)

@@ -45,7 +45,7 @@ is below 2^63."""
 
 WORD = 1 << 64
 
-# What a decision of an attempt is for.
+# The purposes of an attempt's decisions.
 OFFSET, OFFSET_KEPT, WHOLE, SIGN, ACCEPT_WHOLE, ACCEPT_REST = range(6)
 
 
@@ -56,7 +56,7 @@ def _number(attempt: int, purpose: int, turn: int = 0, k: int = 0) -> int:
 
 
 def as_fraction(name: str, value: Any) -> Fraction:
-    """What a number holds, exactly: a float is a fraction of integers. TypeError; ValueError: it is
+    """The exact value of a number: a float is a fraction of integers. TypeError; ValueError: it is
     not finite."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(f"{name} is {value!r}: expected int, float, Fraction or Decimal")
@@ -122,7 +122,7 @@ class Gaussian:
         return whole, rest, den
 
     def threshold(self, y: int, k: int) -> tuple[int, int]:
-        """The first word of rest / (den k), and what is left of it as a numerator over den k."""
+        """The first word of rest / (den k), and the rest of it as a numerator over den k."""
         found = self._thresholds.get((y, k))
         if found is None:
             if len(self._thresholds) > 1 << 16:

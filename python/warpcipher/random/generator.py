@@ -57,7 +57,7 @@ class Generator(Source):
     """A cryptographic generator of random arrays.
 
     key:       None: seeded by the operating system. Each call draws with a key of its
-               own and replaces the generator's: what was given out cannot be found from what is in
+               own and replaces the generator's: earlier numbers cannot be found from the content of
                memory afterwards. Bytes-like of 32 bytes: everything is a function of the key, the
                stream and the position in it, on every engine and device alike.
     device:    where new arrays lie: "cpu", "cuda", "cuda:1" or the number of a GPU.
@@ -233,7 +233,7 @@ class Generator(Source):
         self, size: int | Sequence[int] | None = None, dtype: Any = "float64", out: Any = None
     ) -> Any:
         """As `uniform` on [0, 1), by the names of NumPy's `random`: one number where size is None;
-        out is filled where it is given. (`random_` is PyTorch's word, for integers.)"""
+        out is filled if it is given. (`random_` is PyTorch's word, for integers.)"""
         if out is None:
             return parts.as_number(self.uniform(() if size is None else size, dtype=dtype), size)
         if size is not None and arrays.parse_shape(size) != tuple(out.shape):
@@ -433,7 +433,7 @@ class Generator(Source):
 
         a:       an integer: numbers below it, in a new array of int64; a list or an array: parts of
                  it along `axis`.
-        size:    the shape of what is chosen. None: one part.
+        size:    the shape of the choice. None: one part.
         replace: whether a part may be chosen more than once. Those chosen are in random order.
         p:       the probability of each part. None: the same for all. The host computes with them.
 

@@ -8,9 +8,9 @@
     jax.random.normal(key, (3,))
     jax.random.key(7, impl=warpcipher.random.jax.implementation())
 
-The bits of a key are those of `Generator(key)` at position 0 of stream 0, and `jax.random.split`
-gives the keys of `Generator(key).spawn`. It is jax.numpy, compiled by XLA: for long arrays outside
-of `jit`, `Generator` is faster.
+The bits of a key are the same as of `Generator(key)` at position 0 of stream 0, and
+`jax.random.split` gives the keys of `Generator(key).spawn`. It is jax.numpy, compiled by XLA: for
+long arrays outside of `jit`, `Generator` is faster.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def implementation() -> Any:
     """The implementation, for the `impl` argument of `jax.random.key` and `wrap_key_data`.
 
     A seed has at most 64 bits; without `jax_enable_x64` 32: for numbers that nobody can predict
-    take `key`. ImportError: there is no JAX.
+    take `key`. ImportError: JAX is missing.
     """
     extend: Any = importlib.import_module("jax.extend.random")
     return extend.define_prng_impl(

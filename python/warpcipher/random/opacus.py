@@ -68,8 +68,8 @@ def secure_noise(std: float, reference: Any, source: Generator) -> Any:
 def enable(generator: Generator | None = None) -> None:
     """Makes secure mode of Opacus draw from `generator`; None: a new one without a key.
 
-    Engines made before keep what they have. Called again it replaces the generator. ImportError:
-    there is no Opacus, or one whose functions are not where they are in 1.5 and 1.6.
+    Engines made before keep their generators. Called again it replaces the generator. ImportError:
+    Opacus is missing, or its functions have other places than in 1.5 and 1.6.
     """
     global _source
     if not (generator is None or isinstance(generator, Generator)):
@@ -85,7 +85,7 @@ def enable(generator: Generator | None = None) -> None:
 
 
 def disable() -> None:
-    """Takes back what `enable` replaced."""
+    """Restores the functions that `enable` replaced."""
     global _source
     while _undo:
         owner, name, before = _undo.pop()

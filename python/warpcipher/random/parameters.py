@@ -48,7 +48,7 @@ def writable(name: str, out: Any, stream: StreamLike) -> Any:
 
 
 def probabilities(p: Any, shape: tuple[int, ...]) -> Any:
-    """Those of an array that broadcasts to a shape. ValueError: they are none."""
+    """Parameters of an array that broadcasts to a shape. ValueError: not parameters."""
     p = check("p", p, shape)
     if not bool(((p >= 0) & (p <= 1)).all()):
         raise ValueError("p is an array with a number that is not a probability: expected 0 to 1")
@@ -56,7 +56,7 @@ def probabilities(p: Any, shape: tuple[int, ...]) -> Any:
 
 
 def limits(dtype: str, low: int | None, high: int | None) -> tuple[int, int]:
-    """The range of integers, within that of the dtype."""
+    """The range of integers, within the dtype's."""
     if dtype == "bool":
         least, end = 0, 2
     elif dtype in arrays.INTEGERS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of lists and of arrays, in random order or some of them: what `Generator.permutation`,
+"""Parts of lists and of arrays, in random order or some of them, for `Generator.permutation`,
 `shuffle` and `choice` do."""
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _weighted(generator: Generator, p: Any, count: int, replace: bool) -> Any:
         sums = p.cumsum()
         return (sums / sums[-1]).searchsorted(generator.uniform_(numpy.empty(count)), side="right")
     # Those whose exponential number over p is least: as if drawn one after the other, each by
-    # its share of what is left (P. Efraimidis, P. Spirakis, "Weighted random sampling with a
+    # its share of the rest (P. Efraimidis, P. Spirakis, "Weighted random sampling with a
     # reservoir", 2006).
     possible = numpy.flatnonzero(p)
     if len(possible) < count:

@@ -138,7 +138,7 @@ class Source:
 
     @property
     def keyed(self) -> bool:
-        """Whether a key determines what it gives."""
+        """Whether a key determines its numbers."""
         return self._keyed
 
     @property
@@ -205,7 +205,7 @@ class Source:
         return self._spawn(count, keyed=self._keyed)
 
     def _spawn(self, count: int, keyed: bool) -> list[Self]:
-        """keyed: whether those of a generator without a key have their keys for good."""
+        """keyed: whether the parts of a generator without a key have their keys for good."""
         count = require_int("count", count)
         if count < 0:
             raise ValueError(f"count is {count}: expected 0 or more")
@@ -265,7 +265,7 @@ class Source:
 
 
 def take_key(source: Source) -> bytearray:
-    """The key of what comes next: the source's own where it has one, else a new one."""
+    """The key of the next numbers: the source's own if it has one, else a new one."""
     return source._key if source.keyed else source._replace_key()
 
 

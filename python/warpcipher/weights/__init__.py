@@ -8,7 +8,7 @@
     with weights.safe_open("model.safetensors.cobblestone", "pt", key=key) as model:
         part = model.get_slice("lm_head.weight")[rank * rows : (rank + 1) * rows]
 
-What `warpcipher encrypt model.safetensors` writes is such a file; docs/weights.md has the rest.
+`warpcipher encrypt model.safetensors` writes such a file; docs/weights.md has the rest.
 """
 
 from __future__ import annotations

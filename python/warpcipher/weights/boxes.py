@@ -128,7 +128,7 @@ def tensor_of(
     name: str,
     rest: tuple[int | slice, ...] | None = None,
 ) -> Any:
-    """The tensor in a block of its own, or a part of it, as a caller is given it. Memory that is
+    """The tensor in its own block, or a part of it, as a caller is given it. Memory that is
     not given out is wiped, after an error all. Raises TypeError: the library has no such dtype."""
     fitting = block
     given = False

@@ -121,7 +121,7 @@ class CryptotensorsFile(Uncopied):
             self._decrypt(chunks, framework.memory(block))
 
     def _read_plain(self, framework: Framework, name: str, start: int, block: Any) -> None:
-        """Reads what nothing protects."""
+        """Reads unprotected bytes."""
         if not self._plain_tensors:
             raise FormatError(
                 f"the file leaves tensor {shown(name)} unencrypted, so that nothing protects it: "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header of a cryptotensors file, version 2: what its signature covers, and how each tensor is
+"""The header of a cryptotensors file, version 2: its signed part, and how each tensor is
 encrypted.
 
 A cryptotensors file is a safetensors file whose data is ciphertext of the same size. Four texts of
@@ -11,7 +11,7 @@ the metadata say the rest, each of them JSON:
     __policy__       a program in Rego; it is not evaluated here
     __signature__    Ed25519 of the header without this text
 
-A tensor has a key of its own, wrapped by AES-GCM. Its chunk i is an AES-GCM message without AAD;
+A tensor has its own key, wrapped by AES-GCM. Its chunk i is an AES-GCM message without AAD;
 IV = base_iv[0:8] || BE32(base_iv[8:12] + i), tag = tags[16 i : 16 i + 16]. A tensor without bytes
 has one empty chunk. The format's source is github.com/aiyah-meloken/cryptotensors, FORMAT.md.
 """
@@ -43,7 +43,7 @@ KEYS, ENCRYPTION, POLICY, SIGNATURE = (
 )
 RESERVED = (KEYS, ENCRYPTION, POLICY, SIGNATURE)
 DEFAULT_POLICY = json.dumps(dict.fromkeys(("local", "remote"), "package model\nallow = true"))
-"""That of the cryptotensors library: everything is allowed."""
+"""The policy of the cryptotensors library: everything is allowed."""
 
 CHUNK_SIZE = 2 << 20
 MAX_CHUNK_SIZE = 1 << 30
@@ -67,7 +67,7 @@ class Scheme(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """How a tensor is encrypted, with its key still wrapped. tags: those of the chunks in a row."""
+    """How a tensor is encrypted, with its key still wrapped. tags: the chunks' tags in a row."""
 
     wrapped_key: bytes
     key_iv: bytes
@@ -126,7 +126,7 @@ def _text(value: object) -> str | None:
 
 
 def check_signature(header: Header, public_key: bytes) -> None:
-    """Raises InvalidTag where the header is not what the owner of the key signed."""
+    """Raises InvalidTag if the owner of the key did not sign this header."""
     metadata = dict(header.metadata or {})
     try:
         signature = base64.b64decode(metadata.pop(SIGNATURE), validate=True)
@@ -134,7 +134,7 @@ def check_signature(header: Header, public_key: bytes) -> None:
         signature = b""
     if not ed25519.verify(public_key, signature, canonical(header.tensors, metadata)):
         raise wc.InvalidTag(
-            "the signature is not that of this header: damaged, or signed with another key"
+            "the signature is not this header's: damaged, or signed with another key"
         )
 
 
@@ -180,7 +180,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def chunk_count(size: int, chunk_size: int) -> int:
-    """Chunks of a tensor of `size` bytes; one, without bytes, where it has none."""
+    """Chunks of a tensor of `size` bytes; one, without bytes, if it has none."""
     return max(1, -(-size // chunk_size))
 
 

@@ -31,8 +31,9 @@ class CryptotensorsKey(Uncopied):
 
     wrapping:   wraps the keys of the tensors: 16 or 32 bytes, or what `warpcipher.keys.resolve`
                 takes; a function is called with the file's key id.
-    verify:     the public key that checks the signature, 32 bytes, or what `keys.resolve` takes.
-                None: that of `sign`. It is never taken from the file.
+    verify:     the public key that checks the signature, 32 bytes, or a source that `keys.resolve`
+    takes.
+                None: the one of `sign`. It is never taken from the file.
     sign:       the private key that signs, 32 bytes, or what `keys.resolve` takes: to save and to
                 rewrap.
     key_id, sign_key_id: their names in a file that is saved; else they are taken from the file.
@@ -79,7 +80,7 @@ class CryptotensorsKey(Uncopied):
         return _sized(self.wrapping, key_id, sizes, "a wrapping key of cryptotensors")
 
     def verifying_key(self, key_id: str | None) -> bytes:
-        """The public key. Raises ValueError where there is none."""
+        """The public key. Raises ValueError if there is none."""
         what = "a public Ed25519 key"
         if self.verify is not None:
             return _sized(self.verify, key_id, (ed25519.KEY_SIZE,), what)
@@ -90,14 +91,14 @@ class CryptotensorsKey(Uncopied):
         return ed25519.public_key_of(self.signing_key(key_id))
 
     def signing_key(self, key_id: str | None) -> bytes:
-        """The private key. Raises ValueError where there is none."""
+        """The private key. Raises ValueError if there is none."""
         if self.sign is None:
             raise ValueError("a cryptotensors file is signed when it is written: give sign=")
         return _sized(self.sign, key_id, (ed25519.KEY_SIZE,), "a private Ed25519 key")
 
     def checked_signing_key(self) -> bytes:
-        """The private key for a file of `sign_key_id`. Raises ValueError where there is none, and
-        where these keys would not verify what it signs."""
+        """The private key for a file of `sign_key_id`. Raises ValueError if there is none, and
+        if these keys would not verify its signatures."""
         private = self.signing_key(self.sign_key_id)
         if self.verifying_key(self.sign_key_id) != ed25519.public_key_of(private):
             raise ValueError(

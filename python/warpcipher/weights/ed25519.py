@@ -18,7 +18,7 @@ _ED25519 = 1087  # NID_ED25519 of OpenSSL's obj_mac.h
 
 @lru_cache(maxsize=1)
 def _libcrypto() -> Any:
-    """The library, with the types of its functions. Raises EngineError where it is missing."""
+    """The library, with the types of its functions. Raises EngineError if it is missing."""
     try:
         library = ctypes.CDLL("libcrypto.so.3")
     except OSError as error:
@@ -71,7 +71,7 @@ def _context(init: str, key: int) -> Iterator[int]:
 
 
 def verify(public_key: bytes, signature: bytes, message: bytes) -> bool:
-    """Whether the signature is that of the message. Raises ValueError for a key of another size."""
+    """Whether the signature is the message's. Raises ValueError for a key of another size."""
     with _key("public", public_key) as key, _context("EVP_DigestVerifyInit", key) as context:
         result = _libcrypto().EVP_DigestVerify(
             context, signature, len(signature), message, len(message)

@@ -121,7 +121,7 @@ def _torch_entry(name: str, tensor: Any) -> Entry:
 
 
 def _flat(tensor: Any) -> Any:
-    """The bytes of a tensor, on its device; a copy where it is not contiguous."""
+    """The bytes of a tensor, on its device; a copy if it is not contiguous."""
     torch = sys.modules["torch"]
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return plain.view(-1).view(torch.uint8) if plain.dim() else plain.reshape(1).view(torch.uint8)

@@ -44,7 +44,7 @@ class Framework(Protocol):
         """
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
-        """A part of a tensor, with memory of its own."""
+        """A part of a tensor, with its own memory."""
 
     def given(self, tensor: Any) -> Any:
         """The object that a caller gets for a tensor: itself, another object with its memory, or a
@@ -184,7 +184,7 @@ class _Torch:
         if block.untyped_storage().nbytes() != block.numel():
             # A storage for each tensor, in the common memory: PyTorch pickles storages as a whole,
             # and programs that save models take one that several tensors share for tied weights.
-            # PyTorch exports only what lies on the current device.
+            # PyTorch exports only tensors on the current device.
             cuda = self._torch.cuda
             with cuda.device(block.device) if block.is_cuda else contextlib.nullcontext():
                 block = self._torch.from_dlpack(block)
@@ -228,7 +228,7 @@ class _Jax(_NumPy):
 
 
 def _item_size(dtype: str) -> int:
-    """Bytes of an element, or of what holds several."""
+    """Bytes of an element, or of one that holds several."""
     return max(1, DTYPES[dtype].bits // 8)
 
 

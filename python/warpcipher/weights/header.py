@@ -29,9 +29,9 @@ class Dtype(NamedTuple):
     """One dtype.
 
     bits:  of an element. Elements of fewer than 8 are packed.
-    numpy: its name in NumPy, CuPy and JAX; None where they have none. Those of ml_dtypes are in
+    numpy: its name in NumPy, CuPy and JAX; None if they have none. The dtypes of ml_dtypes are in
            `FROM_ML_DTYPES`.
-    torch: its name in PyTorch, some of them only in later versions; None where it has none.
+    torch: its name in PyTorch, some of them only in later versions; None if it has none.
     """
 
     bits: int
@@ -138,7 +138,7 @@ class Header(NamedTuple):
 def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     """Reads and checks the header of a safetensors file of `size` bytes.
 
-    read: gives `length` bytes from `offset` on. Raises FormatError, and what `read` raises.
+    read: gives `length` bytes from `offset` on. Raises FormatError, and the errors of `read`.
     """
     if size < LENGTH_SIZE:
         raise NoSafetensorsError(
@@ -397,7 +397,7 @@ def build(
 
 
 def encode(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, str] | None) -> bytes:
-    """Length, JSON and padding of a header. Raises FormatError where it is too long."""
+    """Length, JSON and padding of a header. Raises FormatError if it is too long."""
     text = canonical(tensors, metadata)
     text += b" " * (-len(text) % 8)  # so that the data is aligned
     if len(text) > MAX_HEADER_SIZE:

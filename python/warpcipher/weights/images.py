@@ -72,7 +72,7 @@ class PlainImage(Uncopied):
         return self._descriptor
 
     def copy_to(self, file: BinaryIO, offset: int) -> None:
-        """Writes what follows `offset` to a file, by the kernel; file systems may share it."""
+        """Writes the bytes after `offset` to a file, by the kernel; file systems may share them."""
         left = self.size - offset
         while left:
             count = _copy(self.fileno(), file.fileno(), left, offset)

@@ -85,7 +85,7 @@ class Model(Uncopied):
         return list(self._places)
 
     def metadata(self) -> dict[str, str] | None:
-        """The metadata of the header, None where there is none; of several files only the texts
+        """The metadata of the header, None if there is none; of several files only the texts
         that all of them have. Raises ValueError after `close`."""
         if not self._files:
             raise ValueError("the model is closed: its metadata are read while it is open")
@@ -103,7 +103,7 @@ class Model(Uncopied):
         return self._file(name).header.tensors[name]
 
     def get_tensor(self, name: str) -> Any:
-        """One tensor, with memory of its own. Reads and decrypts the chunks that hold it.
+        """One tensor, with its own memory. Reads and decrypts the chunks that hold it.
 
         Raises KeyError, TypeError (the library has no such dtype), InvalidTag, FormatError and
         OSError.
@@ -153,9 +153,9 @@ class TensorSlice(Uncopied):
         return f"<warpcipher.weights.TensorSlice {name}: {self.get_dtype()} {self.get_shape()}>"
 
     def __getitem__(self, index: object) -> Any:
-        """The part of the tensor, with memory of its own: ints, slices with a positive step, and
-        one ellipsis, as NumPy takes them. Raises IndexError, TypeError and what `get_tensor`
-        raises."""
+        """The part of the tensor, with its own memory: ints, slices with a positive step, and
+        one ellipsis, as NumPy takes them. Raises IndexError, TypeError and the errors of
+        `get_tensor`."""
         wanted = box(index, self._info.shape)
         if wanted.shape == self._info.shape and wanted.rest is None:
             return self._whole()
@@ -184,7 +184,7 @@ def fill(framework: Framework, file: TensorFile, offset: int, block: Any) -> Non
 
 
 def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
-    """A block with bytes of a file's data; it is wiped where they are not authentic."""
+    """A block with bytes of a file's data; it is wiped if they are not authentic."""
     block = framework.block(size)
     if size:
         try:
@@ -206,7 +206,7 @@ def safe_open(
 ) -> Model:
     """Opens a model to read tensors of it, or parts of tensors.
 
-    The arguments are those of `load_file`. Raises InvalidTag where the key does not open the file,
+    The arguments are as for `load_file`. Raises InvalidTag if the key does not open the file,
     FormatError where a header is not right, ValueError, TypeError, ImportError and OSError.
 
     >>> import numpy
@@ -294,7 +294,7 @@ def load_file(
     The tensors of a file are views of one block of memory, which lives as long as one of them.
     No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
     ValueError, TypeError (the library has no such dtype), ImportError, MemoryError and OSError;
-    what was decrypted is then wiped.
+    decrypted bytes are then wiped.
 
     >>> import numpy
     >>> from warpcipher import weights
@@ -316,7 +316,7 @@ def load(
     context: bytes = b"",
 ) -> dict[str, Any]:
     """All tensors of a file that is given as bytes, or as a binary file object, which is read from
-    where it stands to its end. The other arguments, and the errors, are those of `load_file`.
+    where it stands to its end. The other arguments, and the errors, are as for `load_file`.
 
     >>> import numpy
     >>> from warpcipher import weights

@@ -23,7 +23,7 @@ def save_model(
 ) -> None:
     """Writes the state of a `torch.nn.Module` to one file; of tied parameters one is written.
 
-    The other arguments, and the errors, are those of `save_file`. The metadata say by the name
+    The other arguments, and the errors, are as for `save_file`. The metadata say by the name
     of each parameter that is left out which one stands for it, as safetensors does: its
     `load_model` reads a plain file.
 
@@ -58,7 +58,7 @@ def load_model(
 
     Returns the names of the module that are in no file, and names of the files that the module
     does not have, or has tied to another. A parameter that is tied to one of the files is not
-    missing. Raises what `load_file` raises; of the module nothing was changed then.
+    missing. Raises the errors of `load_file`; of the module nothing was changed then.
 
     >>> import torch
     >>> from warpcipher import weights
@@ -120,7 +120,7 @@ def _is_whole(tensor: Any) -> bool:
 
 
 def _is_dense(tensor: Any) -> bool:
-    """Whether each element has a place of its own, and no place is left out."""
+    """Whether each element has its own place, and no place is left out."""
     expected = 1
     for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if length != 1 and stride != expected:

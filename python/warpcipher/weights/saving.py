@@ -42,12 +42,12 @@ def save_file(
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
     format: "auto" takes it from the key; or the name of a format that authenticates and that a key
-    alone opens: "cobblestone-128", "cobblestone-256", "tink". A `CryptotensorsKey` is only
+    opens by itself: "cobblestone-128", "cobblestone-256", "tink". A `CryptotensorsKey` is only
     for "cryptotensors".
     context: bytes bound to the file and not stored in it.
 
-    The plaintext is, byte for byte, the file that the safetensors library writes; of cryptotensors
-    it is what that library reads. Tensors on a GPU are encrypted there, so that host memory holds
+    The plaintext is, byte for byte, the file that the safetensors library writes; the library of
+    cryptotensors reads its files. Tensors on a GPU are encrypted there, so that host memory holds
     only their ciphertext; a file without a key, and Tink's AES-CTR-HMAC, take them through host
     memory. Raises TypeError, ValueError, MemoryError, EngineError, OSError.
 
@@ -106,7 +106,7 @@ def save(
     format: str = "auto",
     context: bytes = b"",
 ) -> bytes:
-    """The file that `save_file` writes, as bytes. The arguments are those of `save_file`.
+    """The file that `save_file` writes, as bytes. The arguments are as for `save_file`.
 
     >>> import numpy
     >>> from warpcipher import weights

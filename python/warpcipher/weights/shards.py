@@ -47,7 +47,7 @@ def files_of(
     """The files of the model at a path: a file, an index or a directory.
 
     Of each the tensors that an index promises; None without one. Raises FormatError, ValueError,
-    OSError and what opening an encrypted index raises.
+    OSError and the errors of opening an encrypted index.
     """
     place = Path(os.fsdecode(path))
     encrypted = _encrypted(place)
@@ -147,7 +147,7 @@ def _existing(place: Path, key: object) -> str:
 
 
 def _encrypted(place: Path) -> Path | None:
-    """The encrypted file, or folder, that was made of the one at a place, where there is one."""
+    """The encrypted file, or folder, that was made of the one at a place, if there is one."""
     for extension in dict.fromkeys(_EXTENSIONS):
         with contextlib.suppress(OSError, ValueError):  # a name too long, or none
             candidate = place.with_name(place.name + extension)

@@ -50,7 +50,7 @@ class EncryptedWriter(_filesystem.FileSystemWriter):  # type: ignore[misc]
 
 
 class EncryptedReader(_filesystem.FileSystemReader):  # type: ignore[misc]
-    """A StorageReader for `torch.distributed.checkpoint.load`. The arguments are those of
+    """A StorageReader for `torch.distributed.checkpoint.load`. The arguments are as for
     `EncryptedWriter`; a rank reads and decrypts the chunks that it needs. Loading raises InvalidTag
     where a file was changed, damaged, or is of another context."""
 
@@ -119,7 +119,7 @@ class _EncryptedFiles(_filesystem.FileSystem):  # type: ignore[misc]
 
 
 class _EncryptingFile(io.RawIOBase):
-    """A file that encrypts what is written to it. It ends with `finish`, not with `close`: a file
+    """A file that encrypts the bytes written to it. It ends with `finish`, not with `close`: a file
     that is closed because of an error must not look whole."""
 
     def __init__(self, file: io.FileIO, key: object, options: Options) -> None:

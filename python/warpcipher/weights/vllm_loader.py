@@ -47,7 +47,7 @@ class Part:
         return self._value is not None
 
     def read(self) -> Any:
-        """The tensor: read once. Raises what `Model.get_tensor` raises."""
+        """The tensor: read once. Raises the errors of `Model.get_tensor`."""
         if self._value is None:
             self._value = self._source[self._index]
         return self._value
@@ -116,7 +116,7 @@ def _tensor_type() -> Any:
     aten = torch.ops.aten
 
     class DeferredTensor(torch.Tensor):  # type: ignore[misc]
-        """A `Part` as a tensor. What cuts it makes another; all else reads it."""
+        """A `Part` as a tensor. An operation that cuts it makes another; all others read it."""
 
         @staticmethod
         def __new__(cls: Any, part: Part, kind: Any, device: Any, parts: Any) -> Any:
@@ -181,7 +181,7 @@ def _picked(part: Part, dimension: int, number: int) -> Part | None:
     """As `aten.select.int`."""
     length = part.shape[dimension]
     if not -length <= number < length:
-        return None  # it is read, and raises what PyTorch raises
+        return None  # it is read, and raises PyTorch's error
     return part.pick(dimension % len(part.shape), number % length)
 
 

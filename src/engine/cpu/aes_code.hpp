@@ -132,7 +132,7 @@ struct AesCode {
     Group tweaks;  // of the next group
     for (std::size_t v = 0; v < vectors; ++v) tweaks[v] = first_tweaks(start, v);
     const auto step = [&](const std::uint8_t* from, std::uint8_t* to, auto past) {
-      // Arrays that are copied stay in registers where there are enough; two that take turns through pointers cannot.
+      // Arrays that are copied stay in registers if there are enough; two that take turns through pointers cannot.
       Group blocks, now;
 #pragma GCC unroll 8
       for (std::size_t v = 0; v < vectors; ++v) now[v] = tweaks[v];
@@ -169,7 +169,7 @@ struct AesCode {
     transform_vectors<Simd, Encrypt>(Encrypt ? key.encrypt : key.decrypt, key.rounds, blocks);
   }
 
-  // Whole groups, then what is left of the text in a buffer of a group, which stays in the cache.
+  // Whole groups, then the rest of the text in a buffer of a group, which stays in the cache.
   template <class Step>
   static void run_groups(const Step& step, const std::uint8_t* in, std::uint8_t* out, std::size_t len,
                          bool past_cache) {

@@ -19,7 +19,7 @@ namespace warpcipher {
 // zeros at out.
 Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 
-// The tag that a text to be decrypted should have, written through m.tag, in a pass of its own: for a libcrypto that
+// The tag that a text to be decrypted should have, written through m.tag, in its own pass: for a libcrypto that
 // does not tell it (gives_decryption_tags()).
 void hash_gcm_ciphertext(AesKey& key, const Message& m);
 
@@ -41,7 +41,7 @@ class OwnGcm {
 // One long message in work. Tiles run in any order, on any threads; each adds its part of GHASH, and the last one to
 // finish joins them and settles the tag.
 //
-// A tile is a GCM message of its own, whose counter goes on where the tile before ends. For libcrypto its IV is solved
+// A tile is its own GCM message, whose counter goes on where the tile before ends. For libcrypto its IV is solved
 // so (solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
 // counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is its tag
 // without mask and length block.

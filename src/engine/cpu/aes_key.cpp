@@ -10,7 +10,7 @@ const std::uint8_t* block_key(const Key& key) {
   return key.algorithm().mode.id == Mode::xts ? key.bytes() + key.size() / 2 : key.bytes();
 }
 
-// Nothing where there is no libcrypto: no context is borrowed then.
+// Nothing without libcrypto: no context is borrowed then.
 LibcryptoCipher cipher_of_pool(const Key& key, Mode mode) {
   return Libcrypto::is_here() ? fetch_cipher(key.algorithm().cipher.id, mode) : LibcryptoCipher{nullptr, false};
 }

@@ -207,7 +207,7 @@ void ContextPool::give(std::unique_ptr<Context> context) noexcept {
     const NotAtFork scope;
     const std::lock_guard lock(mutex_);
     overflow_.push_back(std::move(context));
-  } catch (const std::bad_alloc&) {  // then the context is freed, and made anew when it is wanted
+  } catch (const std::bad_alloc&) {  // then the context is freed, and made again when it is wanted
   }
 }
 

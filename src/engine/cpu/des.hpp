@@ -21,7 +21,7 @@ class DesSchedule {
   DesSchedule(const std::uint8_t* key, std::size_t key_len, bool decrypt,
               const DesLanes& code = *des_lanes_list().front());
 
-  // How many blocks run at once. Fewer cost as much, so hand over multiples where there is a choice.
+  // How many blocks run at once. Fewer cost as much, so hand over multiples if there is a choice.
   std::size_t lanes() const noexcept { return code_->lanes; }
 
   // ECB over `blocks` blocks of 8 bytes; in and out the same buffer or disjoint. Safe from any thread.

@@ -20,7 +20,7 @@ using Block = std::array<std::uint8_t, 16>;
 // Counters that are encrypted at a time.
 constexpr std::size_t blocks_at_once = 64;
 
-// What is kept of a key for own code: its round keys.
+// State kept of a key for own code: its round keys.
 class OwnKey final : public KeyState {
  public:
   OwnKey(const cpu::GcmLanes& code, const Key& key) { code.make_key(key.bytes(), key.size(), *made_); }

@@ -15,7 +15,7 @@ namespace warpcipher::cpu {
 // --- AES in the modes whose blocks do not wait for each other: ECB, CBC and CFB decryption, CTR, XTS
 // ------------------
 
-// What is kept of a key. Plain data; its holder wipes it.
+// State kept of a key. Plain data; its holder wipes it.
 struct alignas(32) AesLaneKey {
   std::uint8_t encrypt[15][16];  // FIPS 197, section 5.2
   std::uint8_t decrypt[15][16];  // of the equivalent inverse cipher (section 5.3.5), in the order of use
@@ -74,7 +74,7 @@ struct SerialCode {
 
 // --- AES-GCM and AES-GCM-SIV -----------------------------------------------------------------------------------------
 
-// What is kept of a key; for GCM-SIV, of the keys that belong to a nonce. Plain data; its holder wipes it.
+// State kept of a key; for GCM-SIV, of the keys that belong to a nonce. Plain data; its holder wipes it.
 struct alignas(32) GcmLaneKey {
   static constexpr std::size_t most_powers = 32;
 

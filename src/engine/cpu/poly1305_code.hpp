@@ -102,7 +102,7 @@ struct Poly1305Words {
         "adcq %[h2], %[high1]\n\t"
         "addq %[high0], %[h1]\n\t"
         "adcq $0, %[high1]\n\t"
-        // What is at 2^130 and above, times 5.
+        // The part at 2^130 and above, times 5.
         "movq %[high1], %[h2]\n\t"
         "shrq $2, %[high1]\n\t"
         "andq $3, %[h2]\n\t"
@@ -126,7 +126,7 @@ struct Poly1305Words {
     add_product(product1, h[0], r1);
     add_product(product1, h[1], r0);
     add_words(product1, product0[1], h[2] * r0);
-    // What is at 2^130 and above, times 5.
+    // The part at 2^130 and above, times 5.
     h[0] = product0[0];
     h[1] = product1[0];
     h[2] = product1[1] & 3;
@@ -147,7 +147,7 @@ struct Poly1305Words {
     fold();
   }
 
-  // What is at 2^130 and above, times 5.
+  // The part at 2^130 and above, times 5.
   inline void fold() {
     const std::uint64_t above = h[2] >> 2;
     h[2] &= 3;
@@ -173,7 +173,7 @@ struct Poly1305Words {
     h[0] = at0[0];
     h[1] = middle[0];
     h[2] = high_words[0] & 3;
-    // What is at 2^130 and above, times 5.
+    // The part at 2^130 and above, times 5.
     const std::uint64_t above[3] = {high_words[0] >> 2 | high_words[1] << 62, high_words[1] >> 2 | high_words[2] << 62,
                                     high_words[2] >> 2};
     add_words(h, above[0] << 2, above[1] << 2 | above[0] >> 62, above[2] << 2 | above[1] >> 62);

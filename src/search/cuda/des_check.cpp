@@ -125,7 +125,7 @@ class CheckWriter {
     line("and.pred %load, %load, %some");  // at the end of the notes, stay there
     line("@%load add.u32 %note, %note, 8");
     line("bfind.u32 %lane, %word");
-    line("shl.b32 %bit, 1, %lane");  // 0 where there is none
+    line("shl.b32 %bit, 1, %lane");  // 0 if there is none
     line("xor.b32 %word, %word, %bit");
     line("shl.b32 %id, %its_turn, 5");
     line("or.b32 %id, %id, %lane");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DES search that takes any template and mask: DES and triple DES, one key in each of the 32 bits of a word, with a
-// kernel of the library. It is for templates with too few free bits in one key for a kernel of their own, and for
+// kernel of the library. It is for templates with too few free bits in one key for their own kernel, and for
 // searches that are too short to wait until one is compiled.
 #pragma once
 

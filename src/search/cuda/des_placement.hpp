@@ -26,16 +26,16 @@ namespace warpcipher::search::cuda {
 // granules; with two granules the pipe is 79% busy (ncu). By these counts it would gain 2% at best.
 //
 // A gate takes two cycles of a scheduler, whatever else goes on; so the bound is 64 gates for each clock and
-// multiprocessor. A multiply-add of three registers takes most of another cycle, though it has a pipe of its own: a
+// multiprocessor. A multiply-add of three registers takes most of another cycle, though it has its own pipe: a
 // scheduler reads two registers in a cycle. (Three independent gates and a multiply-add of one, two or three registers
 // take 6, 6.5 and 7.1 cycles.) Loads from shared memory are nearly free. A turn of more than
 // 128 KB of code falls out of the cache of instructions: 135 KB made 45.5 where 130 KB made 48.9.
 struct DesPolicy {
   std::uint32_t granules = 3;  // that a block tests at the same time
   std::uint32_t spills = 148;  // nodes that a thread may keep in shared memory, a word each
-  std::uint32_t levels = 4;    // innermost loops that have nodes of their own; other nodes: once for each thread
+  std::uint32_t levels = 4;    // innermost loops that have their own nodes; other nodes: once for each thread
   std::uint32_t barriers = 1;  // for each pass of a turn of the innermost loop
-  bool multiply = true;        // key bits that need an instruction of their own: on the multiply pipe
+  bool multiply = true;        // key bits that need their own instruction: on the multiply pipe
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;
 };
 

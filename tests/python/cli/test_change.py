@@ -52,7 +52,7 @@ def test_changed_size_is_told(tmp_path: Path, size: int, read: int) -> None:
     done = encrypt_changing(tmp_path, size, "a")
     assert done.stderr.decode() == (
         f"warpcipher: warning: a: changed while it was read ({SIZE} bytes when it was opened, "
-        f"{read} were read, {size} now): its output holds what was read\n"
+        f"{read} were read, {size} now): its output holds the bytes that were read\n"
     )
     back = run("decrypt", "--key", "key", "-o", "-", "a.cobblestone", cwd=tmp_path).stdout
     assert back == (plain + bytes(10))[:read]
@@ -99,7 +99,7 @@ def test_file_that_is_cut_to_nothing(tmp_path: Path, format_name: str) -> None:
         assert names(tmp_path) == {"a", "key"}
         return
     assert f"({size} bytes when it was opened, ".encode() in done.stderr
-    assert b" were read, 0 now): its output holds what was read" in done.stderr
+    assert b" were read, 0 now): its output holds the bytes that were read" in done.stderr
     assert done.returncode == 0
     back = run("decrypt", "--key", "key", "-o", "-", "b", cwd=tmp_path).stdout
     assert len(back) > 1 << 20

@@ -103,7 +103,7 @@ def test_force_keeps_the_inputs_of_a_tree_that_is_its_own_output(folder: Path) -
     (folder / "t").mkdir()
     (folder / "t/a").write_bytes(b"1")
     done = run("encrypt", "--key", "key", "t", "-o", "t", cwd=folder, expect=2)
-    assert b"t holds what would not belong to the tree: t/a: name a new folder" in done.stderr
+    assert b"t holds files that would not belong to the tree: t/a: name a new folder" in done.stderr
     run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "t", cwd=folder)
     assert names(folder / "t") == {"a", "a.cobblestone"}
     refuse(

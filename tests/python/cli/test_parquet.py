@@ -126,10 +126,10 @@ def test_a_column_without_its_key_is_named_by_the_option(folder: Path) -> None:
     )
     parquet.encrypt(folder / "plain.parquet", folder / "x.parquet", config)
     for given, says in (
-        ((), "column s has a key of its own: give it with --column-key s=FILE"),
+        ((), "column s has its own key: give it with --column-key s=FILE"),
         (
             ("--column-key", "s=column"),
-            "column t.u has a key of its own, of which the file says no 7: give it with "
+            "column t.u has its own key, of which the file says no 7: give it with "
             "--column-key t.u=FILE",
         ),
     ):

@@ -314,7 +314,9 @@ def test_a_folder_with_other_files_becomes_no_tree(tree: Path) -> None:
     (tree / "out").mkdir()
     (tree / "out/other").write_bytes(b"x")
     done = run("encrypt", "--key", "key", "t", "-o", "out", cwd=tree, expect=2)
-    assert b"out holds what would not belong to the tree: out/other: name a new" in done.stderr
+    assert (
+        b"out holds files that would not belong to the tree: out/other: name a new" in done.stderr
+    )
     assert names(tree / "out") == {"other"}
     done = run("encrypt", "--key", "key", "t", cwd=tree, expect=2)
     assert b"t.cobblestone exists: use --update" in done.stderr
@@ -533,7 +535,7 @@ def test_what_is_gone_from_the_source(tree: Path) -> None:
     (tree / "t/a").rmdir()
     done = run("encrypt", "--update", *options, cwd=tree)
     assert (
-        b"t.cobblestone keeps what the source does not have any more: a, link, sub, sub/a, "
+        b"t.cobblestone keeps files that the source does not have any more: a, link, sub, sub/a, "
         b"sub/deep and 1 more: --delete removes it\n"
     ) in done.stderr
     run("check", "--key", "key", "t.cobblestone", cwd=tree)

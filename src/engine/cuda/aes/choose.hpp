@@ -55,7 +55,7 @@ inline constexpr std::array key_candidates{KeySource::parameter, KeySource::byte
 Refusal refuse(TableLayout layout, const CounterWork& work, CounterKernel kernel, KeySource keys);
 CounterChoice choose_counter(const Conditions& now, const CounterWork& work);
 
-// Whether the ends of messages are left to a launch of their own (TileList). The messages are not known yet.
+// Whether the ends of messages are left to their own launch (TileList). The messages are not known yet.
 bool leaves_ends(const Conditions& now, Mode mode, std::uint64_t messages);
 
 // --- text of a parallel mode: one message, or a batch that is not in counter mode ---

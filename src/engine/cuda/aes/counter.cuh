@@ -8,7 +8,7 @@
 //
 //   counter's last byte   fe ff | 00 01 ... ff | 00 01 ... ff | 00 ... 17
 //   unit                   0  1 |  2  3 ... 101|102 ...    201|202 ... 219   (hexadecimal)
-//   tile                   0    |  1           |  2                          the last takes what is left
+//   tile                   0    |  1           |  2                          the last takes the rest
 //
 // So every carry, past 8, 32 or 128 bits, is between two tiles.
 #pragma once

@@ -46,7 +46,7 @@ using CounterSource = SlicedSource<Source, first_sliced_round>;
 template <class Source>
 using TextSource = SlicedSource<Source, 1>;
 
-// Data units of XTS that share a key, cut into tiles that are data units of their own: each has its view, whose `start`
+// Data units of XTS that share a key, cut into tiles that are themselves data units: each has its view, whose `start`
 // is its first tweak. Another kernel makes them beforehand (cut_units): in the hybrid kernel this code would exceed the
 // instruction caches.
 struct UnitSource {
@@ -87,7 +87,7 @@ void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool invers
 // Data units of XTS.
 void run_hybrid_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch);
 
-// --- The hybrid kernels as the host launches them. Each *_sm90a.cu has its own. They are in a library of their own
+// --- The hybrid kernels as the host launches them. Each *_sm90a.cu has its own. They are in their own library
 // (CMakeLists.txt), for the only compute capability on which they were measured.
 // The device has two multiprocessors or more; parameters.stride is their number. Mode: CounterMode or KeyStreamMode.
 template <class Mode>

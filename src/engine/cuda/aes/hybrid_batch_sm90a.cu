@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
+// In its own library (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_batch.cuh"
 #include "engine/cuda/runtime/launch.hpp"

@@ -64,7 +64,7 @@ class SlicedCounter {
 
   template <class Cipher>
   __device__ __forceinline__ void find_entries(const Cipher& cipher, std::uint32_t (&entries)[8]) const {
-    cipher.counting_entries(entries, Aligned ? column_ : anew(column_));
+    cipher.counting_entries(entries, Aligned ? column_ : again(column_));
     aes::Slices::slice_entries(entries);
   }
 

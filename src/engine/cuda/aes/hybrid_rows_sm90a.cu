@@ -13,7 +13,7 @@
 // They also have no views, which took a tenth of the call for 2^21 data units. The kernel that makes the tweaks checks
 // in the columns that the data units are sectors, and the text is a speculative launch (speculation.hpp).
 //
-// In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
+// In its own library (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_text.cuh"
 #include "engine/cuda/aes/launch_configuration.cuh"

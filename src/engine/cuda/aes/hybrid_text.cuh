@@ -8,7 +8,7 @@
 // Warps of tables run the structs of modes.cuh. For warps of logic, SlicedText is what a mode does around the cipher. A
 // lane has one block of each of the eight rows of a tile:
 //
-//   fits()     where there is one: whether a tile that is whole is one for logic
+//   fits()     if there is one: whether a tile that is whole is one for logic
 //   load(n)    what the cipher is given for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
 //   store()    what the cipher made of four rows: of rows 4 to 7, then of rows 0 to 3
 #pragma once

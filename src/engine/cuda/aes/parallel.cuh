@@ -13,7 +13,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Whether batches of one key have kernels of their own (OneKeySource) in a mode, and single messages do not: XTS, whose
+// Whether batches of one key have their own kernels (OneKeySource) in a mode, and single messages do not: XTS, whose
 // keys have 10 or 14 rounds.
 template <class Mode>
 inline constexpr bool keeps_one_key = requires { Mode::many_messages; };

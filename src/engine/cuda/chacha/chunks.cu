@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChaCha20-Poly1305 in one pass. The text of a message, but for what is left of a block at its end, is cut into chunks
+// ChaCha20-Poly1305 in one pass. The text of a message, but for the rest of a block at its end, is cut into chunks
 // as HashView says, from the end; a block of threads takes a chunk, and its warps take segments of it in turn:
 //
 //   chunk | segment 7 | 6 | 5 | 4 | 3 | 2 | 1 | segment 0     segments are counted from the end of the text
@@ -165,7 +165,7 @@ struct Series {
   }
 };
 
-// What is left of a block at the end of a text: enciphers it, and goes on with the hash.
+// The rest of a block at the end of a text: enciphers it, and goes on with the hash.
 template <bool Encrypting>
 __device__ __forceinline__ Element run_end(const MessageView& view, const KeyStream& stream, const Element& r,
                                            Element hash) {
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(finish_threads) finish_kernel(const __grid_con
   }
 }
 
-// Whether a lane takes a message at the end: where there are enough of them, with few chunks and little AAD each.
+// Whether a lane takes a message at the end: if there are enough of them, with few chunks and little AAD each.
 bool finishes_by_lanes(const Work& work) {
   const std::uint64_t messages = work.batch.messages;
   return messages >= least_messages_by_lanes && work.tags.chunks <= 2 * messages &&

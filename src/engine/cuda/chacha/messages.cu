@@ -324,7 +324,7 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
     __syncwarp();
     if (is_there) settle_tag(all, message, own);
     if (!Encrypting && all.verdicts != nullptr) wipe_forged(all, first, count);
-    __syncwarp();  // the records are written anew
+    __syncwarp();  // the records are written again
   }
   // They still have one-time keys and powers of r.
   for (std::uint32_t i = lane_index(); i < Record::count * warp_len; i += warp_len) vectors[i] = {};

@@ -352,7 +352,7 @@ namespace {
 
 constexpr std::size_t texts_at_once = 16384;
 
-// For texts with memory of their own each, and columns on the host. run() reports the errors.
+// For texts with their own memory each, and columns on the host. run() reports the errors.
 const Device& device_of_texts(const Columns& c) {
   std::atomic<int> found{-1};
   ThreadPool::instance().parallel_for(c.count, texts_at_once, [&](std::size_t begin, std::size_t end) {

@@ -53,7 +53,7 @@ struct DeviceBatch {
   // Of the messages as they are described so far.
   LaunchPlan plan_of(std::uint64_t sectors_len = 0) const {
     BatchFacts facts{algorithm, direction, messages, tiles, units, most_units, end_units};
-    // Of GCM-SIV texts have keys of their own, which the host derives only for one message.
+    // Of GCM-SIV texts have their own keys, which the host derives only for one message.
     const bool has_own_keys = is_gcm_siv();
     facts.has_only_key = has_own_keys ? siv_keys->only_key() != nullptr : only_key != nullptr;
     facts.has_key_bytes = has_own_keys ? !facts.has_only_key : is_aes() && aes_keys->bytes() != nullptr;

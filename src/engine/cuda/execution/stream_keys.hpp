@@ -39,7 +39,7 @@ class StreamKeys {
   Block* s_ = nullptr;
 };
 
-// Enqueues the derivation of keys, if kernels of their own take what it makes.
+// Enqueues the derivation of keys, if their own kernels take what it makes.
 void derive_stream_keys(const DeviceBatch& batch);
 
 // Enqueues text and tags, as execute() says.

@@ -19,7 +19,7 @@ struct Message;
 namespace warpcipher::cuda::ghash {
 
 // The short messages of a batch of long and short ones, which tensor_rows hashes; the algorithm of the batch is for the
-// others, and tensor_rows where there are none.
+// others, and tensor_rows if there are none.
 struct RowMessages {
   std::uint64_t messages;
   std::uint64_t blocks;

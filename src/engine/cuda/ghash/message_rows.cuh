@@ -15,7 +15,7 @@
 //
 // Text that does not begin at a multiple of 16 is loaded as the aligned words that it lies in. Lane t has the second
 // word of its block, and lane t - 1 the first; that of lane 0 is what lane 3 had in the step before. The eight messages
-// may lie at different places. Such batches have a kernel of their own.
+// may lie at different places. Such batches have their own kernel.
 //
 // The time depends only on the lengths and on where the texts lie.
 #pragma once

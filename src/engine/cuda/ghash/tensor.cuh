@@ -19,7 +19,7 @@
 // because the compiler has only six scoreboards to distinguish them.
 //
 // Text that does not begin at a multiple of 16 is copied as the aligned words that it lies in, and joined to blocks
-// when it comes from the ring (realign.cuh), by a kernel of its own.
+// when it comes from the ring (realign.cuh), by its own kernel.
 //
 // The time depends only on the number of blocks: matrices are read by position, never by value.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a file and a library of its own: code for sm_90a runs only on compute capability 9.0.
+// In a file and its own library: code for sm_90a runs only on compute capability 9.0.
 #include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/ghash/warpgroup.cuh"
 #include "engine/cuda/runtime/launch.hpp"

@@ -35,7 +35,7 @@ struct SharedRoundKeys {
   }
 };
 
-// Calls body(i) for each i below count, in a lane of its own.
+// Calls body(i) for each i below count, in its own lane.
 template <class Body>
 __device__ __forceinline__ void for_each_lane(std::uint32_t count, Body&& body) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;

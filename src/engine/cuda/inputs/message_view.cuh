@@ -26,7 +26,7 @@ __device__ __forceinline__ std::uint32_t estimate_message(std::uint32_t count, s
 }
 
 // The largest position with first_tile[position] <= tile: the message that contains the tile. The lanes of a warp probe
-// 32 positions at once: first around the estimate, then evenly over what is left. So 65,536 messages of any lengths
+// 32 positions at once: first around the estimate, then evenly over the rest. So 65,536 messages of any lengths
 // take five steps, and messages of one length take one step.
 __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
                                                       std::uint64_t tiles, std::uint64_t tile) {

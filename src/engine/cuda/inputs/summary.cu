@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(sum_threads)
       buffers.sums[number] = own.sums;
       of_block = add(of_block, own);
     }
-    __syncthreads();  // of_warps is written anew
+    __syncthreads();  // of_warps is written again
   }
   if (threadIdx.x == 0 && of_block.most_hash_blocks != 0) {
     atomicAdd(&buffers.summary->units, static_cast<unsigned long long>(of_block.units));
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(scan_threads)
     for (std::uint32_t k = 0; k < most_loads; ++k) {
       if (k < loads && own + warp_len * k < sums) buffers.sums[own + warp_len * k] = add(next, loaded[k]);
     }
-    __syncthreads();  // of_warps is written anew
+    __syncthreads();  // of_warps is written again
   }
   if (threadIdx.x == 0) {
     buffers.first_tile[messages] = before.tiles;
@@ -227,7 +227,7 @@ __device__ __forceinline__ void store_views(View* views, std::uint32_t count, co
     const std::uint32_t i = k * warp_len + lane_index();
     if (i < count * vectors) reinterpret_cast<uint4*>(views)[i] = staged[i];
   }
-  __syncwarp();  // staged is written anew
+  __syncwarp();  // staged is written again
 }
 
 // A block a sum, which is by now that of all messages before.
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(sum_threads)
     if (lane_index() == warp_len - 1) of_warps[warp] = up_to;
     __syncthreads();
     for (std::uint32_t w = 0; w < warp; ++w) before = add(before, of_warps[w]);
-    __syncthreads();  // of_warps is written anew
+    __syncthreads();  // of_warps is written again
     const std::uint64_t first = i - lane_index();
     if (first >= columns.count) continue;
     const auto left = columns.count - static_cast<std::uint32_t>(first);

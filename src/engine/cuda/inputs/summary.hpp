@@ -44,7 +44,7 @@ struct ColumnView {
   std::uint32_t block_log;  // log2 of a block's bytes: 4, 3 for DES, 6 for ChaCha20
   std::uint32_t unit_log;   // the same, or 0 for CFB8
   bool whole_blocks;        // texts must be multiples of a block
-  bool steals;              // XTS: the last unit takes what is left of a block
+  bool steals;              // XTS: the last unit takes the rest of a block
   bool pads;                // PKCS#7 is added
   bool is_aead;
   bool hashes_plaintext;  // GCM-SIV, whose hash also has a key for each message; CCM

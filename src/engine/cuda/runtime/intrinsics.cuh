@@ -32,7 +32,7 @@ __device__ __forceinline__ T* global_at(std::uint64_t address) {
 
 // x. The compiler takes it for another value each time, so it does not compute before a loop, and keep in registers,
 // what follows from it.
-__device__ __forceinline__ std::uint32_t anew(std::uint32_t x) {
+__device__ __forceinline__ std::uint32_t again(std::uint32_t x) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(x));
 #endif

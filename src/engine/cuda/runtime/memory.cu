@@ -149,7 +149,7 @@ void Upload::allocate(Stream stream, Wiping wiping) {
   device_ = std::make_unique<StreamBuffer>(size_, stream, wiping);
 }
 
-// The runtime copies pageable memory into a buffer of its own before it returns, so the host side may be wiped at once.
+// The runtime copies pageable memory into its own buffer before it returns, so the host side may be wiped at once.
 // Up to 64 KiB do not wait for the stream (CUDA's programming guide, "Asynchronous Concurrent Execution"); larger
 // copies wait for all work on the stream. One copy of 76 KiB cost a queue 16% of its rate (H200).
 void Upload::send() {
