@@ -161,7 +161,7 @@ def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--key", "-", "--new-key", "-"), 2, "both keys"),
         (("--key", "old", "--new-key", "new", "-f"), 2, "--force is for --output"),
         (("--key", "old", "--new-key", "raw"), 2, "raw: the keys are not JSON"),
-        (("--key", "new", "--new-key", "old"), 3, "m.safetensors: the signature is not that"),
+        (("--key", "new", "--new-key", "old"), 3, "m.safetensors: the signature is not this"),
         (("--key", "old", "--new-key", "absent"), 4, "absent: No such file"),
         (
             ("--key", "old", "--kms", "gcp-kms://x", "--new-key", "new"),
