@@ -330,8 +330,8 @@ def _print_file(entry: Entry) -> None:
 SHOWN = 20
 """Tensors that are listed for people; --json lists all."""
 _PROTECTION = {
-    "none": "safetensors, not encrypted",
-    "format": "safetensors",
+    "none": "{}, not encrypted",
+    "format": "{}",
     "cryptotensors": "cryptotensors: safetensors with a key for each tensor, signed",
 }
 
@@ -347,35 +347,43 @@ def describe_model(path: str, key: object, context: bytes) -> dict[str, Any] | N
     try:
         found = weights.describe(path, key, context=context)
     except FormatError:
-        if key is not None and ".safetensors" in path:
+        if key is not None and (".safetensors" in path or ".gguf" in path):
             raise
         return None
     return _entry(found)
 
 
 def _entry(found: ModelInfo) -> dict[str, Any]:
+    from warpcipher.weights.gguf import logical_shape
+
+    names = found.ggml or {}
+    shapes = {
+        name: logical_shape(info, names[name]) if names else info.shape
+        for name, info in found.tensors.items()
+    }
     tensors = [
         {
             "name": name,
-            "dtype": info.dtype,
-            "shape": list(info.shape),
+            "dtype": names.get(name, info.dtype),
+            "shape": list(shapes[name]),
             "offset": info.start,
             "size": info.size,
         }
         for name, info in found.tensors.items()
     ]
     return {
+        "kind": "safetensors" if found.ggml is None else "GGUF",
         "protection": found.protection,
         "authentic": found.authentic,
         "metadata": found.metadata,
-        "parameters": sum(math.prod(info.shape) for info in found.tensors.values()),
+        "parameters": sum(map(math.prod, shapes.values())),
         "tensors": tensors,
     }
 
 
 def show_model(entry: dict[str, Any]) -> None:
     """The same for people."""
-    click.echo(f"  holds {_PROTECTION[entry['protection']]}")
+    click.echo(f"  holds {_PROTECTION[entry['protection']].format(entry['kind'])}")
     if entry["protection"] == "cryptotensors":
         checked = "is by the key" if entry["authentic"] else "not checked: no key was given"
         click.echo(f"    signature  {checked}; its policy is not evaluated")

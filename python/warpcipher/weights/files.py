@@ -12,6 +12,7 @@ import warpcipher as wc
 from .._uncopied import Uncopied
 from ..formats import FormatError, Options
 from ..formats.registry import take
+from . import gguf
 from .cryptotensors import CryptotensorsFile
 from .cryptotensors_header import ENCRYPTION, user_metadata
 from .cryptotensors_key import CryptotensorsKey
@@ -45,15 +46,18 @@ class TensorFile(Protocol):
         """Wipes keys and lets go of the file. Idempotent."""
 
 
-class SafetensorsFile(Uncopied):
-    """A safetensors file, plain or as a whole inside of an encrypted one."""
+class WholeFile(Uncopied):
+    """A safetensors or GGUF file, plain or as a whole inside of an encrypted one."""
 
     def __init__(self, path: str, image: Image) -> None:
         self.name = os.path.basename(path)  # noqa: PTH119
         self._image = image
         self.unit = UNIT
         try:
-            self.header = read_header(partial(read_bytes, image), image.size)
+            beginning = read_bytes(image, 0, min(len(gguf.MAGIC), image.size))
+            # As the length of safetensors' header these bytes would be more than the limit.
+            read = gguf.read_header if beginning == gguf.MAGIC else read_header
+            self.header = read(partial(read_bytes, image), image.size)
             self.metadata = self.header.metadata
         except BaseException:
             self.close()
@@ -90,7 +94,7 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
     if context:
         raise ValueError("a context was given and no key: a plain file has none")
     try:
-        file = SafetensorsFile(path, PlainImage(path))
+        file = WholeFile(path, PlainImage(path))
     except NoSafetensorsError as error:
         raise FormatError(
             f"{error}. No key was given: a file that is encrypted needs one"
@@ -101,8 +105,8 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
     return file
 
 
-def _is_cryptotensors(file: SafetensorsFile) -> bool:
-    return file.metadata is not None and ENCRYPTION in file.metadata
+def _is_cryptotensors(file: WholeFile) -> bool:
+    return file.header.ggml is None and ENCRYPTION in (file.metadata or {})
 
 
 def _signed(path: str, key: CryptotensorsKey) -> CryptotensorsFile:
@@ -114,9 +118,9 @@ def _signed(path: str, key: CryptotensorsKey) -> CryptotensorsFile:
         ) from None
 
 
-def _encrypted(path: str, key: object, context: bytes, gds: bool) -> SafetensorsFile:
+def _encrypted(path: str, key: object, context: bytes, gds: bool) -> WholeFile:
     try:
-        return SafetensorsFile(path, FormatImage(path, key, context, gds))
+        return WholeFile(path, FormatImage(path, key, context, gds))
     except (wc.InvalidTag, FormatError) as error:
         hint = _hint(path)
         if not hint:
@@ -128,7 +132,7 @@ def _hint(path: str) -> str:
     """The kind of a file that a key did not open, if its header can be read without one. It is
     only a hint in an error."""
     try:
-        file = SafetensorsFile(path, PlainImage(path))
+        file = WholeFile(path, PlainImage(path))
     except (NoSafetensorsError, OSError):
         return ""
     except FormatError:  # cut or damaged, and plain all the same
@@ -142,13 +146,15 @@ class ModelInfo(NamedTuple):
 
     protection: "none", "format" (the file is encrypted as a whole) or "cryptotensors".
     authentic: whether the header was authenticated with a key. tensors: by name, in the order of
-    their bytes. metadata: the user's part.
+    their bytes. metadata: the user's part. ggml: of a GGUF file the type of each tensor
+    by GGML's name, such as "Q4_K"; None of a safetensors file.
     """
 
     protection: str
     authentic: bool
     tensors: dict[str, TensorInfo]
     metadata: dict[str, str]
+    ggml: dict[str, str] | None = None
 
 
 def describe(
@@ -161,15 +167,18 @@ def describe(
     """
     place = os.fsdecode(path)
     if key is None:
-        plain = SafetensorsFile(place, PlainImage(place))
+        plain = WholeFile(place, PlainImage(place))
         plain.close()
         metadata = plain.metadata or {}
-        protection = "cryptotensors" if ENCRYPTION in metadata else "none"
-        return ModelInfo(protection, False, plain.header.tensors, user_metadata(metadata))
+        signed = plain.header.ggml is None and ENCRYPTION in metadata
+        protection = "cryptotensors" if signed else "none"
+        header = plain.header
+        return ModelInfo(protection, False, header.tensors, user_metadata(metadata), header.ggml)
     file = open_file(place, resolved(key), context)
     file.close()
     protection = "cryptotensors" if isinstance(key, CryptotensorsKey) else "format"
-    return ModelInfo(protection, True, file.header.tensors, dict(file.metadata or {}))
+    header = file.header
+    return ModelInfo(protection, True, header.tensors, dict(file.metadata or {}), header.ggml)
 
 
 def is_cryptotensors(path: str | os.PathLike[str]) -> bool:

@@ -126,13 +126,15 @@ class Header(NamedTuple):
     """A header that was checked.
 
     data_start: where the data begins in the file. data_size: its bytes. tensors: by name, in the
-    order of their bytes. metadata: None where the file has none.
+    order of their bytes. metadata: None where the file has none. ggml: of a GGUF file the
+    type of each tensor by GGML's name, such as "Q4_K".
     """
 
     data_start: int
     data_size: int
     tensors: dict[str, TensorInfo]
     metadata: dict[str, str] | None
+    ggml: dict[str, str] | None = None
 
 
 def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
