@@ -3,21 +3,16 @@
 // 64-bit integers in native order.
 #include <nanobind/stl/vector.h>
 
-#include <cerrno>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bind.hpp"
-#include "core/error.hpp"
 #include "gil.hpp"
 #include "integers.hpp"
 #include "operand.hpp"
-#include "parquet/page_header.hpp"
 #include "parquet/page_modules.hpp"
-#include "parquet/page_scan.hpp"
 #include "parquet/row_groups.hpp"
 
 namespace nb = nanobind;
@@ -40,59 +35,8 @@ std::vector<std::uint8_t> copy_of(nb::handle object, const char* name) {
   return {operand.data(), operand.data() + operand.size()};
 }
 
-nb::tuple scan(int descriptor, std::uint64_t start, std::uint64_t end) {
-  parquet::PageScan found;
-  {
-    const GilReleased released;
-    found = parquet::scan_pages(descriptor, start, end);
-  }
-  if (found.error != 0) {
-    errno = found.error;
-    PyErr_SetFromErrno(PyExc_OSError);
-    throw nb::python_error();
-  }
-  return nb::make_tuple(as_bytes(found.positions), as_bytes(Bytes(found.heads)), as_bytes(found.head_positions));
-}
-
-nb::tuple as_tuple(const parquet::ModuleColumns& columns) {
-  return nb::make_tuple(as_bytes(columns.modules), as_bytes(columns.outs), as_bytes(columns.sizes));
-}
-
-// As many 64-bit integers as ChunkText and ChunkOut have fields, a chunk.
-constexpr std::size_t chunk_text_len = 6;
-
-nb::tuple lay_out(nb::handle data, nb::handle chunks_given, const std::vector<std::string>& names, nb::handle walked,
-                  nb::handle prefix, std::uint64_t overhead) {
-  const Operand bytes(data, "data", Operand::Use::read);
-  const Operand aad(prefix, "prefix", Operand::Use::read);
-  const Integers given(chunks_given, "chunks");
-  if (given.values().size() != chunk_text_len * names.size())
-    throw nb::value_error("chunks: expected six integers each");
-  std::deque<Integers> positions;
-  if (!walked.is_none()) {
-    for (nb::handle each : nb::iter(walked)) positions.emplace_back(each, "walked");
-    if (positions.size() != names.size()) throw nb::value_error("walked: expected positions for each chunk");
-  }
-  std::vector<parquet::ChunkText> chunks;
-  chunks.reserve(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::uint64_t* v = given.values().data() + chunk_text_len * i;
-    chunks.push_back({v[0], v[1], static_cast<std::int16_t>(v[2]), static_cast<std::int16_t>(v[3]), v[4] != 0,
-                      v[5] != 0, positions.empty() ? std::span<const std::uint64_t>() : positions[i].values()});
-  }
-  const parquet::ChunkModules found = parquet::lay_out_chunks(bytes.bytes(), chunks, names, aad.bytes(), overhead);
-  parquet::Column outs;
-  for (const parquet::ChunkOut& each : found.chunks) {
-    outs.insert(outs.end(),
-                {each.out, each.size, each.data, each.first_page, each.pages, each.first_aad, each.aad_size});
-  }
-  return nb::make_tuple(as_tuple(found.heads), as_tuple(found.pages), as_bytes(Bytes(found.aads.heads)),
-                        as_bytes(Bytes(found.aads.pages)), as_bytes(found.aads.sizes), as_bytes(found.dictionaries),
-                        as_bytes(outs));
-}
-
 nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
-  if (count > parquet::most_modules) throw nb::value_error("more pages than the format numbers");
+  if (count > parquet::most_ordinal + 2) throw nb::value_error("more pages than the format numbers");
   const Operand bytes(prefix, "prefix", Operand::Use::read);
   const parquet::PageAads found = parquet::page_aads(bytes.bytes(), row_group, column, dictionary, count);
   return nb::make_tuple(as_bytes(Bytes(found.heads)), as_bytes(Bytes(found.pages)), as_bytes(found.sizes));
@@ -112,38 +56,6 @@ void heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle no
   const Operand random(nonces, "nonces", Operand::Use::read);
   const Integers positions(modules, "modules"), sizes(lengths, "lengths");
   parquet::write_heads({bytes.data(), bytes.size()}, positions.values(), sizes.values(), random.bytes(), counter_mode);
-}
-
-// Mends headers that lie back to back, and moves them together. Their sizes without padding, or the first that is
-// wrong, and why.
-nb::object shrink(nb::handle out, nb::handle sizes_given, nb::handle pages_given, std::uint64_t overhead,
-                  nb::handle dictionaries_given) {
-  const Operand bytes(out, "out", Operand::Use::write);
-  const Integers sizes(sizes_given, "sizes");
-  const Integers pages(pages_given, "pages");
-  const Integers dictionaries(dictionaries_given, "dictionaries");
-  std::span<const std::uint64_t> next = dictionaries.values();
-  const std::size_t count = sizes.values().size();
-  if (pages.values().size() != count) throw nb::value_error("sizes and pages are of different lengths");
-  parquet::Column found;
-  found.reserve(count);
-  std::uint64_t start = 0, end = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t size = sizes.values()[i], page = pages.values()[i];
-    if (size > bytes.size() - start) throw nb::value_error("a header beyond the end of out");
-    const bool is_dictionary = !next.empty() && next[0] == i;
-    if (is_dictionary) next = next.subspan(1);
-    try {
-      found.push_back(parquet::shrink_header({bytes.data() + start, static_cast<std::size_t>(size)}, page + overhead,
-                                             page, is_dictionary));
-    } catch (const Error& error) {
-      return nb::make_tuple(i, error.what());
-    }
-    if (end != start) std::memmove(bytes.data() + end, bytes.data() + start, found.back());
-    start += size;
-    end += found.back();
-  }
-  return as_bytes(found);
 }
 
 // As many 64-bit integers as PlainChunk has fields, a chunk.
@@ -233,19 +145,6 @@ nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle
 }  // namespace
 
 void bind_parquet(nb::module_& m) {
-  m.def("scan_pages", &scan, nb::arg("descriptor"), nb::arg("start"), nb::arg("end"),
-        nb::sig("def scan_pages(descriptor: int, start: int, end: int) -> tuple[bytes, bytes, bytes]"),
-        "Where the modules between start and end of a file that takes pread() begin, and `end`; the modules of the "
-        "headers; where each begins in these. Pages are not read.");
-  m.def("lay_out_chunks", &lay_out, nb::arg("data"), nb::arg("chunks"), nb::arg("names"), nb::arg("walked").none(),
-        nb::arg("prefix"), nb::arg("overhead"),
-        nb::sig("def lay_out_chunks(data: typing_extensions.Buffer, chunks: object, names: typing.Sequence[str], "
-                "walked: typing.Sequence[object] | None, prefix: bytes, overhead: int) -> tuple[tuple[bytes, bytes, "
-                "bytes], tuple[bytes, bytes, bytes], bytes, "
-                "bytes, bytes, bytes, bytes]"),
-        "chunks: ChunkText; walked: what scan_pages found of each. Of the headers and of the pages of chunks: modules, "
-        "outputs, sizes; the AADs of the "
-        "headers, of the pages, and their sizes; the pages that are dictionaries; ChunkOut of each chunk.");
   m.def("page_aads", &aads, nb::arg("prefix"), nb::arg("row_group"), nb::arg("column"), nb::arg("dictionary"),
         nb::arg("count"),
         nb::sig("def page_aads(prefix: bytes, row_group: int, column: int, dictionary: bool, count: int) -> "
@@ -261,13 +160,6 @@ void bind_parquet(nb::module_& m) {
         nb::sig("def write_module_heads(out: typing_extensions.Buffer, modules: object, lengths: object, "
                 "nonces: bytes, counter_mode: bool) -> None"),
         "Writes the lengths and nonces of modules.");
-  m.def("shrink_headers", &shrink, nb::arg("out"), nb::arg("sizes"), nb::arg("pages"), nb::arg("overhead"),
-        nb::arg("dictionaries"),
-        nb::sig("def shrink_headers(out: typing_extensions.Buffer, sizes: object, pages: object, overhead: int, "
-                "dictionaries: object) -> bytes | tuple[int, str]"),
-        "Mends page headers, which lie back to back, for pages without encryption, and moves them together; "
-        "dictionaries: the numbers of those of dictionaries. Their sizes without padding, or the number of the first "
-        "that is wrong, and why.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
       .def(
           "__init__",

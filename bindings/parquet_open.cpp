@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of a Parquet file decrypted into host memory.
+// Chunks of a Parquet file decrypted into memory of the host or of a GPU.
 #include <climits>
 #include <cstdint>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bind.hpp"
+#include "device.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
 #include "keys.hpp"
@@ -53,7 +54,7 @@ nb::object object_of(const std::optional<OpenFailure>& failure) {
 
 nb::tuple open(nb::handle source, std::uint64_t begin, nb::handle chunks_given, nb::handle keys_given,
                nb::handle key_index_given, bool counter_mode, nb::handle prefix, nb::handle out_given,
-               nb::handle engine_given, std::size_t threads) {
+               std::uintptr_t stream, nb::handle engine_given, std::size_t threads) {
   parquet::ChunksToOpen wanted;
   const Integers given(chunks_given, "chunks");
   if (given.values().size() % sealed_chunk_len != 0) throw nb::value_error("chunks: expected six integers each");
@@ -84,15 +85,15 @@ nb::tuple open(nb::handle source, std::uint64_t begin, nb::handle chunks_given, 
     wanted.source.begin = begin;
   }
   const Operand out(out_given, "out", Operand::Use::write);
-  if (out.device() != host_device || (bytes && bytes->device() != host_device)) {
-    throw nb::value_error("source or out lies on a GPU: expected host memory");
-  }
+  if (bytes && bytes->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory");
   wanted.out = {out.data(), out.size()};
+  wanted.memory = out.memory();
   const std::string engine = text_of(engine_given, "engine");
   parquet::OpenResult found;
   {
     const GilReleased released;
-    found = parquet::open_chunks(engine, wanted, threads, Signals());
+    const DeviceScope scope(out.device());
+    found = parquet::open_chunks(engine, wanted, reinterpret_cast<Stream>(stream), threads, Signals());
   }
   std::vector<std::uint64_t> outs, pages;
   for (const parquet::OpenedChunk& chunk : found.chunks) {
@@ -108,11 +109,11 @@ nb::tuple open(nb::handle source, std::uint64_t begin, nb::handle chunks_given, 
 
 void bind_parquet_open(nb::module_& m) {
   m.def("open_chunks", &open, nb::arg("source"), nb::arg("begin"), nb::arg("chunks"), nb::arg("keys"),
-        nb::arg("key_index"), nb::arg("counter_mode"), nb::arg("prefix"), nb::arg("out"), nb::arg("engine"),
-        nb::arg("threads"),
+        nb::arg("key_index"), nb::arg("counter_mode"), nb::arg("prefix"), nb::arg("out"), nb::arg("stream"),
+        nb::arg("engine"), nb::arg("threads"),
         nb::sig("def open_chunks(source: int | typing_extensions.Buffer, begin: int, chunks: object, keys: "
                 "typing.Sequence[bytes], key_index: object, counter_mode: bool, prefix: bytes, out: "
-                "typing_extensions.Buffer, engine: str, threads: int) -> tuple[bytes, bytes, tuple[str, int, "
+                "typing.Any, stream: int, engine: str, threads: int) -> tuple[bytes, bytes, tuple[str, int, "
                 "int | None, str, int, int] | None]"),
         "Decrypts chunks (SealedChunk, six integers each) into `out`, back to back. source: a descriptor, or the bytes "
         "of a file from `begin` on. keys: for headers and pages. Of each chunk its place, its size, its first page and "

@@ -2,8 +2,8 @@
 #include "parquet/open_chunks.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -12,7 +12,11 @@
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "dispatch/run.hpp"
+#include "dispatch/select.hpp"
+#include "engine/device_engine.hpp"
+#include "flow/copy.hpp"
 #include "flow/file/file_work.hpp"
+#include "flow/file/read_plain.hpp"
 #include "parquet/page_header.hpp"
 
 namespace warpcipher::parquet {
@@ -20,47 +24,88 @@ namespace {
 
 constexpr std::size_t counter_iv_size = nonce_size + 4;
 
-// A longer piece is one long page, which cores share.
-constexpr std::uint64_t most_alone = std::uint64_t{1} << 20;
+// The pages of a chunk, and their headers: decrypted, mended, back to back without padding.
+struct Found {
+  PageModules modules;
+  PageAads aads;
+  SecretBytes heads;
+  Column head_sizes;
+};
 
-// Of a chunk that is not encrypted, read at once: signals are checked between.
-constexpr std::uint64_t copied_at_once = std::uint64_t{4} << 20;
+// Memory of a device that is wiped at the end.
+class Scratch {
+ public:
+  Scratch(DeviceEngine& engine, std::size_t size, Stream stream)
+      : engine_(engine),
+        size_(size),
+        stream_(stream),
+        memory_(static_cast<std::uint8_t*>(engine.allocate(size, stream))) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { engine_.deallocate(memory_, size_, size_, stream_); }
+
+  std::uint8_t* memory() const { return memory_; }
+
+ private:
+  DeviceEngine& engine_;
+  const std::size_t size_;
+  const Stream stream_;
+  std::uint8_t* const memory_;
+};
+
+// Pages under keys of one algorithm, as a read of chunks takes them.
+struct Pages {
+  struct Place {
+    std::size_t chunk, page;
+  };
+
+  std::vector<Place> places;
+  std::vector<const Key*> keys;
+  std::vector<std::uint32_t> key_index;
+  Column offsets, lengths, outs, aad_offsets, aad_lengths;
+  std::vector<std::uint8_t> ivs, aads;
+};
 
 class Opening {
  public:
-  Opening(const ChunksToOpen& wanted, const std::function<void(bool)>& check) : wanted_(wanted), work_(check) {
-    for (const SealedChunk& chunk : wanted.chunks) {
-      places_.push_back(end_);
-      end_ += chunk.size;
-      streams_.emplace_back(wanted.source, chunk, wanted.prefix,
-                            is_authenticated() ? gcm_overhead : length_size + nonce_size);
+  Opening(std::string_view engine, const ChunksToOpen& wanted, Stream stream, std::size_t threads,
+          const std::function<void(bool)>& check)
+      : engine_(engine), wanted_(wanted), stream_(stream), work_(check), found_(wanted.chunks.size()) {
+    options_.threads = threads;
+    options_.check = check;
+  }
+
+  OpenResult run() {
+    const std::size_t most = std::max<std::size_t>(wanted_.chunks.size(), 1);
+    work_.run(std::min(threads_for(options_.threads), most), [this] { find_chunks(); });
+    if (!failure_) lay_out();
+    if (!failure_) read_pages();
+    if (!failure_) read_plain_chunks();
+    if (failure_) {
+      wipe(0);
+      return {{}, std::move(failure_)};
+    }
+    put_heads();
+    wipe(end_);
+    return {std::move(opened_), std::nullopt};
+  }
+
+  // Of `out` what is from a place on.
+  void wipe(std::uint64_t begin) const {
+    const std::span<std::uint8_t> rest = wanted_.out.subspan(begin);
+    if (!is_on_device()) return wipe_in_parallel(rest.data(), rest.size());
+    try {
+      engine().clear(rest.data(), rest.size(), stream_);
+      engine().wait(stream_);
+    } catch (const Error&) {  // the driver is gone, and with it what it held
     }
   }
 
+ private:
+  bool is_on_device() const { return wanted_.memory == Memory::device; }
+  DeviceEngine& engine() const { return select_device_engine(engine_); }
   bool is_authenticated() const { return wanted_.page_keys.empty() || wanted_.page_keys[0]->algorithm().is_aead(); }
-  const ChunksToOpen& wanted() const { return wanted_; }
-  PageStream& stream(std::size_t chunk) { return streams_[chunk]; }
-  std::uint8_t* out(std::size_t chunk) const { return wanted_.out.data() + places_[chunk]; }
-  bool goes_on() const { return work_.goes_on(); }
-  void check_signals() const { work_.check(false); }
-  void interrupted() const { work_.check(true); }
-
-  // A chunk that no thread has begun, or one that another is at; nothing where all are done.
-  std::optional<std::size_t> take() {
-    const std::lock_guard lock(mutex_);
-    if (next_ < wanted_.chunks.size()) {
-      open_.push_back(next_);
-      return next_++;
-    }
-    if (open_.empty()) return std::nullopt;
-    std::rotate(open_.begin(), open_.begin() + 1, open_.end());  // threads spread over them
-    return open_.back();
-  }
-
-  void exhausted(std::size_t chunk) {
-    const std::lock_guard lock(mutex_);
-    std::erase(open_, chunk);
-  }
+  std::uint64_t page_overhead() const { return is_authenticated() ? gcm_overhead : head_size; }
 
   // The first in the order of the chunks is kept.
   void fail(OpenFailure failure) {
@@ -70,216 +115,306 @@ class Opening {
     if (!failure_ || place(failure) < place(*failure_)) failure_ = std::move(failure);
   }
 
-  template <class Body>
-  void run(std::size_t threads, Body&& body) {
-    work_.run(threads, std::forward<Body>(body));
+  void fail(std::size_t chunk, std::uint64_t module, const ReadFailure& failure) {
+    if (failure.kind == ReadFailure::Kind::bad_tag) return fail({OpenFailure::Kind::bad_tag, chunk, module});
+    fail({OpenFailure::Kind::file, chunk, OpenFailure::no_module, {}, {failure.position, failure.error}});
   }
 
-  OpenResult result() {
-    OpenResult found;
-    found.failure = std::move(failure_);
-    if (found.failure) return found;
-    std::uint64_t end = 0;
-    for (std::size_t i = 0; i < streams_.size(); ++i) {
-      const bool is_encrypted = wanted_.chunks[i].is_encrypted;
-      const std::uint64_t size = is_encrypted ? streams_[i].out_size() : wanted_.chunks[i].size;
-      found.chunks.push_back({end, size, streams_[i].pages()});
-      close_up(out(i), found.chunks.back());
-      end += found.chunks.back().size;
-    }
-    const std::span<std::uint8_t> rest = wanted_.out.subspan(end);
-    secure_wipe(rest.data(), rest.size());
-    return found;
-  }
+  // --- modules and headers ------------------------------------------------------------------------
 
- private:
-  // Moves a chunk to where it belongs, its pages without the padding of their headers.
-  void close_up(std::uint8_t* from, OpenedChunk& chunk) const {
-    std::uint8_t* to = wanted_.out.data() + chunk.out;
-    const auto move = [&](std::uint64_t begin, std::uint64_t size) {
-      if (to != from + begin) std::memmove(to, from + begin, size);
-      to += size;
-    };
-    std::uint64_t moved = 0, padding = 0;  // what lies before a padding goes at once
-    for (OpenedPage& page : chunk.pages) {
-      const std::uint64_t before = page.out;
-      page.out -= padding;
-      if (page.padding == 0) continue;
-      move(moved, before + page.head_size - page.padding - moved);
-      moved = before + page.head_size;
-      page.size -= page.padding;
-      padding += page.padding;
-    }
-    move(moved, chunk.size - moved);
-    chunk.size -= padding;
-  }
-
-  const ChunksToOpen& wanted_;
-  FileWork work_;
-  std::vector<std::uint64_t> places_;
-  std::uint64_t end_ = 0;
-  std::deque<PageStream> streams_;
-  std::mutex mutex_;
-  std::size_t next_ = 0;
-  std::vector<std::size_t> open_;
-  std::optional<OpenFailure> failure_;
-};
-
-// Of a thread: it serves its next pieces too, since memory that is new costs as much as reading. It holds ciphertext.
-thread_local PagePiece piece_of_this_thread;
-
-class Worker {
- public:
-  Worker(std::string_view engine, Opening& opening, bool shares)
-      : engine_(engine), opening_(opening), shares_(shares) {}
-
-  ~Worker() { piece_.buffer.trim(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  void work() {
-    while (opening_.goes_on()) {
-      const std::optional<std::size_t> chunk = opening_.take();
-      if (!chunk) return;
+  void find_chunks() {
+    while (work_.goes_on()) {
+      const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= found_.size()) return;
+      if (!wanted_.chunks[chunk].is_encrypted) continue;
+      std::uint64_t module = OpenFailure::no_module;
       try {
-        open(*chunk);
+        Found& found = found_[chunk];
+        found.modules = scan_pages(wanted_.source, wanted_.chunks[chunk], page_overhead(), [&] { work_.check(true); });
+        if (decrypt_heads(chunk)) mend_heads(chunk, module);
       } catch (const ReadError& error) {
-        opening_.fail({OpenFailure::Kind::file, *chunk, OpenFailure::no_module, {}, error});
-      } catch (const Refused& refused) {
-        opening_.fail({OpenFailure::Kind::wrong, *chunk, refused.module, refused.why});
-      }
-    }
-  }
-
- private:
-  struct Refused {
-    std::uint64_t module;
-    std::string why;
-  };
-
-  void open(std::size_t chunk) {
-    if (!opening_.wanted().chunks[chunk].is_encrypted) {
-      opening_.exhausted(chunk);
-      return copy(chunk);
-    }
-    while (opening_.goes_on()) {
-      if (!next(chunk)) return opening_.exhausted(chunk);
-      if (const auto bad = decrypt(chunk)) return opening_.fail({OpenFailure::Kind::bad_tag, chunk, *bad});
-      mend(chunk);
-    }
-  }
-
-  bool next(std::size_t chunk) {
-    try {
-      return opening_.stream(chunk).next(piece_, [this] { opening_.interrupted(); });
-    } catch (const Error& error) {
-      throw Refused{OpenFailure::no_module, error.what()};
-    }
-  }
-
-  void copy(std::size_t chunk) {
-    const ChunksToOpen& wanted = opening_.wanted();
-    const SealedChunk& sealed = wanted.chunks[chunk];
-    std::uint8_t* const out = opening_.out(chunk);
-    if (wanted.source.descriptor < 0) {
-      std::memcpy(out, wanted.source.bytes.data() + (sealed.position - wanted.source.begin), sealed.size);
-      return;
-    }
-    for (std::uint64_t done = 0; done < sealed.size; done += copied_at_once) {
-      opening_.check_signals();
-      const std::uint64_t len = std::min(copied_at_once, sealed.size - done);
-      read_at(wanted.source.descriptor, sealed.position + done, {out + done, len}, [this] { opening_.interrupted(); });
-    }
-  }
-
-  // The number of the first module whose tag does not match.
-  std::optional<std::uint64_t> decrypt(std::size_t chunk) {
-    messages_.clear();
-    ivs_.clear();
-    if (!opening_.is_authenticated()) ivs_.reserve(counter_iv_size * piece_.pages.size());
-    const ChunksToOpen& wanted = opening_.wanted();
-    const std::uint32_t key = wanted.key_index[chunk];
-    for (const PagePiece::Page& page : piece_.pages) {
-      add(chunk, page.head, *wanted.head_keys[key]);
-      add(chunk, page.page, *wanted.page_keys[key]);
-    }
-    results_.assign(messages_.size(), {});
-    run_messages();
-    for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (results_[i].status != Status::ok) return 2 * piece_.first_page + i;
-    }
-    return std::nullopt;
-  }
-
-  void run_messages() {
-    if (shares_ && piece_.len > most_alone) return run(engine_, messages_, results_);
-    const ThreadPool::Alone alone;
-    run(engine_, messages_, results_);
-  }
-
-  void add(std::size_t chunk, const PagePiece::Module& module, const Key& key) {
-    Message m;
-    m.key = &key;
-    m.direction = Direction::decrypt;
-    m.in = module.at + head_size;
-    m.in_len = m.out_len = module.text_size;
-    m.out = opening_.out(chunk) + module.out;
-    m.iv = module.at + length_size;
-    m.iv_len = nonce_size;
-    if (key.algorithm().is_aead()) {
-      const std::size_t i = messages_.size();
-      const std::size_t begin = i == 0 ? 0 : piece_.aad_ends[i - 1];
-      m.aad = piece_.aads.data() + begin;
-      m.aad_len = piece_.aad_ends[i] - begin;
-      m.tag = const_cast<std::uint8_t*>(m.in + m.in_len);
-      m.tag_len = tag_size;
-    } else {
-      const std::size_t at = ivs_.size();
-      ivs_.insert(ivs_.end(), m.iv, m.iv + nonce_size);
-      ivs_.resize(at + counter_iv_size);
-      store_be32(ivs_.data() + at + nonce_size, 1);
-      m.iv = ivs_.data() + at;
-      m.iv_len = counter_iv_size;
-    }
-    messages_.push_back(m);
-  }
-
-  void mend(std::size_t chunk) {
-    const std::uint64_t overhead = opening_.is_authenticated() ? gcm_overhead : length_size + nonce_size;
-    for (std::size_t i = 0; i < piece_.pages.size(); ++i) {
-      const auto& [head, page, is_dictionary] = piece_.pages[i];
-      try {
-        const std::size_t size = shrink_header({opening_.out(chunk) + head.out, head.text_size},
-                                               page.text_size + overhead, page.text_size, is_dictionary);
-        if (size != head.text_size) opening_.stream(chunk).set_padding(piece_.first_page + i, head.text_size - size);
+        fail({OpenFailure::Kind::file, chunk, OpenFailure::no_module, {}, error});
       } catch (const Error& error) {
-        throw Refused{2 * (piece_.first_page + i), error.what()};
+        if (error.status() != Status::invalid_argument) throw;
+        fail({OpenFailure::Kind::wrong, chunk, module, error.what()});
       }
     }
+  }
+
+  bool decrypt_heads(std::size_t chunk) {
+    const SealedChunk& sealed = wanted_.chunks[chunk];
+    Found& found = found_[chunk];
+    const std::vector<PageModules::Page>& pages = found.modules.pages;
+    found.aads = page_aads(wanted_.prefix, sealed.row_group, sealed.column, sealed.dictionary, pages.size());
+    found.heads = SecretBytes(found.modules.heads.size() - gcm_overhead * pages.size());
+    std::vector<Message> messages(pages.size());
+    std::uint8_t* module = found.modules.heads.data();
+    std::uint8_t* out = found.heads.data();
+    const std::uint8_t* aad = found.aads.heads.data();
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      Message& m = messages[i];
+      m.key = wanted_.head_keys[wanted_.key_index[chunk]];
+      m.direction = Direction::decrypt;
+      m.in = module + head_size;
+      m.in_len = m.out_len = pages[i].head_size;
+      m.out = out;
+      m.iv = module + length_size;
+      m.iv_len = nonce_size;
+      m.aad = aad;
+      m.aad_len = found.aads.sizes[i];
+      m.tag = module + head_size + pages[i].head_size;
+      m.tag_len = tag_size;
+      module += gcm_overhead + pages[i].head_size;
+      out += pages[i].head_size;
+      aad += found.aads.sizes[i];
+    }
+    std::vector<Result> results(messages.size());
+    const ThreadPool::Alone alone;  // other threads have other chunks
+    warpcipher::run(engine_, messages, results);
+    const auto bad =
+        std::find_if(results.begin(), results.end(), [](const Result& r) { return r.status != Status::ok; });
+    if (bad == results.end()) return true;
+    fail({OpenFailure::Kind::bad_tag, chunk, 2 * static_cast<std::uint64_t>(bad - results.begin())});
+    return false;
+  }
+
+  // module: of the header that is mended, for errors.
+  void mend_heads(std::size_t chunk, std::uint64_t& module) {
+    Found& found = found_[chunk];
+    std::uint8_t *from = found.heads.data(), *to = from;
+    for (std::size_t i = 0; i < found.modules.pages.size(); ++i) {
+      const auto& [position, head, page] = found.modules.pages[i];
+      module = 2 * i;
+      const bool is_dictionary = wanted_.chunks[chunk].dictionary && i == 0;
+      const std::size_t size = shrink_header({from, head}, page + page_overhead(), page, is_dictionary);
+      if (to != from) std::memmove(to, from, size);
+      found.head_sizes.push_back(size);
+      from += head;
+      to += size;
+    }
+  }
+
+  // --- pages --------------------------------------------------------------------------------------
+
+  void lay_out() {
+    opened_.reserve(found_.size());
+    for (std::size_t chunk = 0; chunk < found_.size(); ++chunk) {
+      const SealedChunk& sealed = wanted_.chunks[chunk];
+      const Found& found = found_[chunk];
+      OpenedChunk opened{end_, sealed.is_encrypted ? 0 : sealed.size, {}};
+      opened.pages.reserve(found.head_sizes.size());
+      for (std::size_t i = 0; i < found.head_sizes.size(); ++i) {
+        const PageModules::Page& page = found.modules.pages[i];
+        const std::uint64_t size = found.head_sizes[i] + page.page_size;
+        opened.pages.push_back({page.position - sealed.position, opened.size, size});
+        opened.size += size;
+      }
+      end_ += opened.size;
+      opened_.push_back(std::move(opened));
+    }
+  }
+
+  // Each page lies in the file apart from its nonce, which is known: pages of both algorithms are read in one way.
+  void read_pages() {
+    std::vector<Pages> all;
+    std::vector<Pages::Place> long_ones;
+    for (std::size_t chunk = 0; chunk < found_.size(); ++chunk) {
+      if (!found_[chunk].modules.pages.empty()) add_pages(chunk, all, long_ones);
+    }
+    for (const Pages& pages : all) {
+      if (failure_ || pages.places.empty()) continue;
+      FileChunks chunks;
+      chunks.source = wanted_.source;
+      chunks.count = pages.places.size();
+      chunks.keys = pages.keys;
+      chunks.key_index = pages.key_index;
+      chunks.file_offsets = pages.offsets;
+      chunks.lengths = pages.lengths;
+      chunks.ivs = pages.ivs;
+      chunks.iv_len = iv_size();
+      chunks.aad = pages.aads;
+      chunks.aad_offsets = pages.aad_offsets;
+      chunks.aad_lengths = pages.aad_lengths;
+      chunks.tag_len = is_authenticated() ? tag_size : 0;
+      chunks.is_authenticated = is_authenticated();
+      chunks.memory = wanted_.memory;
+      chunks.out = wanted_.out;
+      chunks.out_offsets = pages.outs;
+      if (const auto failure = read_chunks(engine_, chunks, stream_, options_)) {
+        const Pages::Place& place = pages.places[failure->chunk];
+        fail(place.chunk, 2 * place.page + 1, *failure);
+      }
+    }
+    for (const Pages::Place& place : long_ones) {
+      if (!failure_) read_long_page(place);
+    }
+  }
+
+  std::size_t iv_size() const { return is_authenticated() ? nonce_size : counter_iv_size; }
+
+  void add_pages(std::size_t chunk, std::vector<Pages>& all, std::vector<Pages::Place>& long_ones) {
+    const Key* const key = wanted_.page_keys[wanted_.key_index[chunk]];
+    auto pages = std::find_if(all.begin(), all.end(),
+                              [&](const Pages& of) { return &of.keys[0]->algorithm() == &key->algorithm(); });
+    if (pages == all.end()) pages = all.insert(all.end(), Pages{});
+    const auto known = std::find(pages->keys.begin(), pages->keys.end(), key);
+    const auto number = static_cast<std::uint32_t>(known - pages->keys.begin());
+    if (known == pages->keys.end()) pages->keys.push_back(key);
+    const Found& found = found_[chunk];
+    std::uint64_t aad = pages->aads.size();
+    if (is_authenticated()) pages->aads.insert(pages->aads.end(), found.aads.pages.begin(), found.aads.pages.end());
+    for (std::size_t i = 0; i < found.modules.pages.size(); ++i) {
+      const PageModules::Page& page = found.modules.pages[i];
+      const std::uint64_t aad_size = found.aads.sizes[i];
+      if (is_on_device() && page.page_size + page_overhead() > wanted_.longest_page) {
+        long_ones.push_back({chunk, i});
+      } else {
+        pages->places.push_back({chunk, i});
+        pages->key_index.push_back(number);
+        pages->offsets.push_back(page.position + gcm_overhead + page.head_size + head_size);
+        pages->lengths.push_back(page.page_size);
+        pages->outs.push_back(page_out(chunk, i));
+        add_iv(pages->ivs, found, i);
+        if (is_authenticated()) pages->aad_offsets.push_back(aad);
+        if (is_authenticated()) pages->aad_lengths.push_back(aad_size);
+      }
+      aad += aad_size;
+    }
+  }
+
+  std::uint64_t page_out(std::size_t chunk, std::size_t page) const {
+    return opened_[chunk].out + opened_[chunk].pages[page].out + found_[chunk].head_sizes[page];
+  }
+
+  void add_iv(std::vector<std::uint8_t>& ivs, const Found& found, std::size_t page) const {
+    const std::uint8_t* const nonce = found.modules.nonces.data() + nonce_size * page;
+    ivs.insert(ivs.end(), nonce, nonce + nonce_size);
+    if (!is_authenticated()) ivs.insert(ivs.end(), {0, 0, 0, 1});
+  }
+
+  // All of it is on the device before it is decrypted.
+  void read_long_page(const Pages::Place& place) {
+    const Found& found = found_[place.chunk];
+    const PageModules::Page& page = found.modules.pages[place.page];
+    const std::uint64_t len = page.page_size + page_overhead() - head_size;
+    const Scratch sealed(engine(), len, stream_);
+    const auto failure = read(page.position + gcm_overhead + page.head_size + head_size, {sealed.memory(), len});
+    if (failure) return fail(place.chunk, 2 * place.page + 1, *failure);
+    std::uint64_t aad = 0;
+    for (std::size_t i = 0; i < place.page; ++i) aad += found.aads.sizes[i];
+    std::vector<std::uint8_t> iv;
+    add_iv(iv, found, place.page);
+    Message m;
+    m.key = wanted_.page_keys[wanted_.key_index[place.chunk]];
+    m.direction = Direction::decrypt;
+    m.memory = Memory::device;
+    m.in = sealed.memory();
+    m.in_len = m.out_len = page.page_size;
+    m.out = wanted_.out.data() + page_out(place.chunk, place.page);
+    m.iv = iv.data();
+    m.iv_len = iv.size();
+    if (is_authenticated()) {
+      m.aad = found.aads.pages.data() + aad;
+      m.aad_len = found.aads.sizes[place.page];
+      m.tag = sealed.memory() + page.page_size;
+      m.tag_len = tag_size;
+    }
+    Result result;
+    warpcipher::run(engine_, {&m, 1}, {&result, 1}, stream_);
+    engine().wait(stream_);
+    if (result.status != Status::ok) fail({OpenFailure::Kind::bad_tag, place.chunk, 2 * place.page + 1});
+  }
+
+  // --- what is not encrypted ----------------------------------------------------------------------
+
+  std::optional<ReadFailure> read(std::uint64_t position, std::span<std::uint8_t> out) const {
+    const ChunkSource& source = wanted_.source;
+    PlainBytes bytes{source.descriptor, position, wanted_.memory, out};
+    if (source.descriptor < 0) bytes.source = source.bytes.subspan(position - source.begin);
+    return read_plain(engine_, bytes, stream_, options_);
+  }
+
+  // Chunks that follow each other in the file and in `out` are read at once.
+  void read_plain_chunks() {
+    const std::span<const SealedChunk> chunks = wanted_.chunks;
+    for (std::size_t first = 0, end = 0; first < chunks.size() && !failure_; first = end) {
+      end = first + 1;
+      if (chunks[first].is_encrypted) continue;
+      std::uint64_t size = chunks[first].size;
+      while (end < chunks.size() && !chunks[end].is_encrypted &&
+             chunks[end].position == chunks[first].position + size) {
+        size += chunks[end++].size;
+      }
+      const auto failure = read(chunks[first].position, wanted_.out.subspan(opened_[first].out, size));
+      if (failure) fail(first, OpenFailure::no_module, *failure);
+    }
+  }
+
+  // Calls body(out, data, size) for each header.
+  template <class Body>
+  void for_heads(Body&& body) const {
+    for (std::size_t chunk = 0; chunk < found_.size(); ++chunk) {
+      const std::uint8_t* head = found_[chunk].heads.data();
+      for (std::size_t i = 0; i < found_[chunk].head_sizes.size(); ++i) {
+        const std::size_t size = found_[chunk].head_sizes[i];
+        body(wanted_.out.data() + opened_[chunk].out + opened_[chunk].pages[i].out, head, size);
+        head += size;
+      }
+    }
+  }
+
+  // To a device in one copy, and from there to where they go by a list that lies before them.
+  void put_heads() const {
+    if (!is_on_device()) {
+      return for_heads(
+          [](std::uint8_t* out, const std::uint8_t* data, std::size_t size) { std::memcpy(out, data, size); });
+    }
+    std::size_t count = 0, size = 0;
+    for_heads([&](std::uint8_t*, const std::uint8_t*, std::size_t len) {
+      ++count;
+      size += len;
+    });
+    if (count == 0) return;
+    const std::size_t list_size = count * sizeof(DeviceCopy);
+    const Scratch there(engine(), list_size + size, stream_);
+    SecretBytes here(list_size + size);
+    std::size_t number = 0, at = list_size;
+    for_heads([&](std::uint8_t* out, const std::uint8_t* data, std::size_t len) {
+      const DeviceCopy copy{out, there.memory() + at, len};
+      std::memcpy(here.data() + number++ * sizeof copy, &copy, sizeof copy);
+      std::memcpy(here.data() + at, data, len);
+      at += len;
+    });
+    engine().copy_to_device(there.memory(), here.data(), here.size(), stream_);
+    engine().copy_many(reinterpret_cast<const DeviceCopy*>(there.memory()), count, Pace::full, stream_);
+    engine().wait(stream_);
   }
 
   const std::string_view engine_;
-  Opening& opening_;
-  const bool shares_;
-  PagePiece& piece_ = piece_of_this_thread;
-  std::vector<std::uint8_t> ivs_;
-  std::vector<Message> messages_;
-  std::vector<Result> results_;
+  const ChunksToOpen& wanted_;
+  const Stream stream_;
+  ReadOptions options_;
+  FileWork work_;
+  std::vector<Found> found_;
+  std::atomic<std::size_t> next_{0};
+  std::vector<OpenedChunk> opened_;
+  std::uint64_t end_ = 0;  // of the chunks in `out`
+  std::mutex mutex_;
+  std::optional<OpenFailure> failure_;
 };
 
-void check(const ChunksToOpen& wanted) {
+void check_chunks(const ChunksToOpen& wanted) {
   std::uint64_t room = wanted.out.size();
   for (std::size_t i = 0; i < wanted.chunks.size(); ++i) {
     const SealedChunk& chunk = wanted.chunks[i];
     const ChunkSource& source = wanted.source;
     const std::uint64_t begin = chunk.position - source.begin;
-    const bool is_in_source =
-        source.descriptor >= 0 ||
-        (chunk.position >= source.begin && begin <= source.bytes.size() && chunk.size <= source.bytes.size() - begin);
+    const bool is_in_source = source.descriptor >= 0 ? chunk.position <= most_offset
+                                                     : chunk.position >= source.begin && begin <= source.bytes.size() &&
+                                                           chunk.size <= source.bytes.size() - begin;
     const bool has_key = !chunk.is_encrypted || wanted.key_index[i] < wanted.head_keys.size();
     if (chunk.size > room || !is_in_source || !has_key) {
-      throw Error(Status::invalid_argument,
-                  "chunk " + std::to_string(i) + ": " + (has_key ? "it does not fit" : "it has no key"));
+      refuse("chunk " + std::to_string(i) + ": " + (has_key ? "it does not fit" : "it has no key"));
     }
     room -= chunk.size;
   }
@@ -287,19 +422,14 @@ void check(const ChunksToOpen& wanted) {
 
 }  // namespace
 
-OpenResult open_chunks(std::string_view engine, const ChunksToOpen& wanted, std::size_t threads,
-                       const std::function<void(bool interrupted)>& check_signals) {
-  check(wanted);
-  const auto wipe = [&] { secure_wipe(wanted.out.data(), wanted.out.size()); };
+OpenResult open_chunks(std::string_view engine, const ChunksToOpen& wanted, Stream stream, std::size_t threads,
+                       const std::function<void(bool interrupted)>& check) {
+  check_chunks(wanted);
+  Opening opening(engine, wanted, stream, threads, check);
   try {
-    const std::size_t most = ThreadPool::instance().threads();
-    Opening opening(wanted, check_signals);
-    opening.run(threads == 0 ? most : std::min(threads, most), [&] { Worker(engine, opening, threads != 1).work(); });
-    OpenResult found = opening.result();
-    if (found.failure) wipe();
-    return found;
+    return opening.run();
   } catch (...) {
-    wipe();
+    opening.wipe(0);
     throw;
   }
 }

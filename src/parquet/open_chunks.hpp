@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks decrypted from a file into host memory: each thread takes a few pages at a time from reading to plaintext, in
-// a buffer that its core's cache holds. Page headers are mended (page_header.hpp) and lose their padding, so what comes
-// out is a plain chunk.
+// Chunks of a Parquet file decrypted into memory of the host or of a device, in one way:
+//
+//   threads       find the modules of a chunk by their lengths, and decrypt its page headers     (page_modules.hpp)
+//   then          where everything goes is known, as headers have lost their padding             (page_header.hpp)
+//   read_chunks() reads and decrypts the pages, to where they go                                 (read_chunks.hpp)
+//   read_plain()  reads chunks that are not encrypted                                            (read_plain.hpp)
+//   at the end    the headers are put before their pages
+//
+// So what comes out are plain chunks, and on a device plaintext of pages is never in host memory.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include "flow/file/sealing.hpp"
+#include "engine/stream.hpp"
+#include "flow/file/read_chunks.hpp"
 #include "message/key.hpp"
-#include "parquet/page_stream.hpp"
+#include "parquet/page_modules.hpp"
 
 namespace warpcipher::parquet {
 
@@ -27,6 +34,14 @@ struct ChunksToOpen {
   std::span<const Key* const> page_keys;     // AES-GCM, or in counter mode, the same bytes
   Bytes prefix;                              // the AAD prefix and the file's unique bytes
   std::span<std::uint8_t> out;               // room for the chunks as the file has them; apart from all else
+  Memory memory = Memory::host;              // of out; device: the current one
+  // The longest module of a page that goes to a device by read_chunks(). What is longer is copied, and then decrypted.
+  std::uint64_t longest_page = most_device_chunk_len;
+};
+
+// Where a page is in its chunk and goes to: its header, and the bytes of header and page without encryption.
+struct OpenedPage {
+  std::uint64_t position, out, size;
 };
 
 // Of the chunks, back to back in `out`.
@@ -51,11 +66,12 @@ struct OpenResult {
   std::optional<OpenFailure> failure;
 };
 
-// engine: as of run(). threads: that work, the caller's among them; 0: as many as the process has cores. check: as
-// ReadOptions::check. What `out` has beyond the chunks is zeros then; after a failure or an exception it is all zeros.
+// engine, stream: as of read_chunks(). threads: that work, the caller's among them; 0: as many as the process has
+// cores. check: as ReadOptions::check. What `out` has beyond the chunks is zeros then; after a failure or an exception
+// it is all zeros. Of headers that failed the first is told, or else the first page.
 //
 // Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}; what check throws.
-OpenResult open_chunks(std::string_view engine, const ChunksToOpen& wanted, std::size_t threads,
+OpenResult open_chunks(std::string_view engine, const ChunksToOpen& wanted, Stream stream, std::size_t threads,
                        const std::function<void(bool interrupted)>& check);
 
 }  // namespace warpcipher::parquet

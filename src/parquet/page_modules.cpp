@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parquet/page_modules.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -13,68 +16,60 @@ namespace {
 
 enum ModuleType : std::uint8_t { data_page = 2, dictionary_page = 3, data_header = 4, dictionary_header = 5 };
 
-}  // namespace
+// A header is some 60 bytes, and the length and nonce of its page follow; with statistics in it, more.
+constexpr std::uint64_t window_size = 512;
+
+// Reads all of `out`.
+void read_at(int descriptor, std::uint64_t position, std::span<std::uint8_t> out,
+             const std::function<void()>& interrupted) {
+  while (!out.empty()) {
+    const ssize_t got = pread(descriptor, out.data(), out.size(), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) {
+      interrupted();
+      continue;
+    }
+    if (got <= 0) throw ReadError{position, got < 0 ? errno : 0};
+    position += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+// The bytes of a chunk, of which a file's are read where they are looked at.
+class Window {
+ public:
+  Window(const ChunkSource& source, std::uint64_t end, const std::function<void()>& interrupted)
+      : source_(source), end_(end), interrupted_(interrupted) {}
+
+  // Bytes before the end, until the next call.
+  Bytes look(std::uint64_t position, std::uint64_t size) {
+    if (source_.descriptor < 0) return source_.bytes.subspan(position - source_.begin, size);
+    if (position < begin_ || position + size > begin_ + bytes_.size()) {
+      begin_ = position;
+      bytes_.resize(std::max(size, std::min(window_size, end_ - position)));
+      read_at(source_.descriptor, begin_, bytes_, interrupted_);
+    }
+    return Bytes(bytes_).subspan(position - begin_, size);
+  }
+
+ private:
+  const ChunkSource& source_;
+  const std::uint64_t end_;
+  const std::function<void()>& interrupted_;
+  std::uint64_t begin_ = 0;
+  std::vector<std::uint8_t> bytes_;
+};
 
 std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead) {
   if (module < overhead) refuse("a module is shorter than its nonce and tag");
   return module - overhead;
 }
 
-void refuse_modules(std::uint64_t count) {
+[[noreturn]] void refuse_modules(std::uint64_t count) {
   refuse(std::to_string(count) + " modules: expected a header and a page for each of up to " +
          std::to_string(most_ordinal + 1) + " pages");
 }
 
-void ModuleWalk::add(std::uint64_t length, Column& positions) {
-  if (length < nonce_size) refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
-  if (positions.size() == most_modules) refuse("more than " + std::to_string(most_modules) + " modules");
-  positions.push_back(at_);
-  at_ += length + length_size;
-}
-
-void ModuleWalk::finish(Column& positions) const {
-  if (at_ != end_) {
-    refuse("the lengths of its modules do not add up to its " + std::to_string(end_ - start_) + " bytes");
-  }
-  positions.push_back(end_);
-}
-
-Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end) {
-  Column positions;
-  ModuleWalk walk(start, end);
-  while (end <= data.size() && walk.has_next()) walk.add(load_le32(data.data() + walk.position()), positions);
-  walk.finish(positions);
-  return positions;
-}
-
-PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool dictionary, std::uint64_t page_overhead,
-                          std::uint64_t out) {
-  const std::size_t modules = positions.empty() ? 0 : positions.size() - 1;
-  const std::size_t count = modules / 2;
-  const std::size_t first = dictionary ? 1 : 0;
-  if (modules % 2 != 0 || count < first || count > most_ordinal + 1 + first) {
-    refuse_modules(modules);
-  }
-  PageModules found;
-  for (ModuleColumns* columns : {&found.heads, &found.pages}) {
-    columns->modules.reserve(count);
-    columns->outs.reserve(count);
-    columns->sizes.reserve(count);
-  }
-  const auto add = [&](ModuleColumns& columns, std::size_t i, std::uint64_t overhead) {
-    columns.modules.push_back(positions[i]);
-    columns.outs.push_back(out);
-    columns.sizes.push_back(text_size(positions[i + 1] - positions[i], overhead));
-    out += columns.sizes.back();
-  };
-  for (std::size_t i = 0; i < modules; i += 2) {
-    add(found.heads, i, gcm_overhead);
-    add(found.pages, i + 1, page_overhead);
-  }
-  found.end = out;
-  return found;
-}
-
+// Appends the AAD of a module. number: of the page, where it is not a dictionary.
 void append_page_aad(std::vector<std::uint8_t>& to, Bytes prefix, bool is_head, bool is_dictionary,
                      std::int16_t row_group, std::int16_t column, std::uint64_t number) {
   const auto add_le16 = [&](std::uint64_t value) {
@@ -88,6 +83,40 @@ void append_page_aad(std::vector<std::uint8_t>& to, Bytes prefix, bool is_head, 
   if (!is_dictionary) add_le16(number);
 }
 
+}  // namespace
+
+PageModules scan_pages(const ChunkSource& source, const SealedChunk& chunk, std::uint64_t page_overhead,
+                       const std::function<void()>& interrupted) {
+  const std::uint64_t end = chunk.position + chunk.size;
+  Window window(source, end, interrupted);
+  const auto module_size = [&](std::uint64_t at) {
+    const bool has_length = end - at >= length_size;
+    const std::uint64_t length = has_length ? load_le32(window.look(at, length_size).data()) : 0;
+    if (has_length && length < nonce_size) {
+      refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
+    }
+    if (!has_length || length_size + length > end - at) {
+      refuse("the lengths of its modules do not add up to its " + std::to_string(chunk.size) + " bytes");
+    }
+    return length_size + length;
+  };
+  PageModules found;
+  const std::uint64_t most_pages = most_ordinal + (chunk.dictionary ? 2 : 1);
+  for (std::uint64_t at = chunk.position; at != end;) {
+    const std::uint64_t head = module_size(at);
+    if (head == end - at) refuse_modules(2 * found.pages.size() + 1);
+    const Bytes text = window.look(at, head);
+    found.heads.insert(found.heads.end(), text.begin(), text.end());
+    const std::uint64_t page = module_size(at + head);
+    if (found.pages.size() == most_pages) refuse_modules(2 * found.pages.size() + 2);
+    found.pages.push_back({at, text_size(head, gcm_overhead), text_size(page, page_overhead)});
+    const Bytes nonce = window.look(at + head + length_size, nonce_size);
+    found.nonces.insert(found.nonces.end(), nonce.begin(), nonce.end());
+    at += head + page;
+  }
+  return found;
+}
+
 PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
   PageAads found;
   found.sizes.assign(count, prefix.size() + 7);
@@ -98,64 +127,6 @@ PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bo
     for (std::size_t i = 0; i < count; ++i) {
       append_page_aad(to, prefix, is_head, dictionary && i == 0, row_group, column, i - (dictionary ? 1 : 0));
     }
-  }
-  return found;
-}
-
-namespace {
-
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
-
-void append(ModuleColumns& to, const ModuleColumns& more) {
-  append(to.modules, more.modules);
-  append(to.outs, more.outs);
-  append(to.sizes, more.sizes);
-}
-
-ChunkOut add_chunk(ChunkModules& found, Bytes data, const ChunkText& chunk, Bytes prefix, std::uint64_t page_overhead,
-                   std::uint64_t out) {
-  ChunkOut added{out, chunk.size, 0, found.heads.modules.size(), 0, found.aads.heads.size(), 0};
-  if (!chunk.is_encrypted) {
-    if (chunk.position > data.size() || chunk.size > data.size() - chunk.position) refuse("it is cut short");
-    return added;
-  }
-  Column found_here;
-  if (chunk.walked.empty()) found_here = walk_modules(data, chunk.position, chunk.position + chunk.size);
-  const PageModules pages =
-      lay_out_pages(chunk.walked.empty() ? std::span<const std::uint64_t>(found_here) : chunk.walked, chunk.dictionary,
-                    page_overhead, out);
-  const std::size_t count = pages.heads.modules.size();
-  const PageAads aads = page_aads(prefix, chunk.row_group, chunk.column, chunk.dictionary, count);
-  append(found.heads, pages.heads);
-  append(found.pages, pages.pages);
-  append(found.aads.heads, aads.heads);
-  append(found.aads.pages, aads.pages);
-  append(found.aads.sizes, aads.sizes);
-  if (chunk.dictionary) found.dictionaries.push_back(added.first_page);
-  added.size = pages.end - out;
-  added.data = chunk.dictionary && count > 1 ? pages.heads.outs[1] : out;
-  added.pages = count;
-  added.aad_size = aads.heads.size();
-  return added;
-}
-
-}  // namespace
-
-ChunkModules lay_out_chunks(Bytes data, std::span<const ChunkText> chunks, std::span<const std::string> names,
-                            Bytes prefix, std::uint64_t page_overhead) {
-  ChunkModules found;
-  found.chunks.reserve(chunks.size());
-  std::uint64_t out = 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    try {
-      found.chunks.push_back(add_chunk(found, data, chunks[i], prefix, page_overhead, out));
-    } catch (const Error& error) {
-      refuse(names[i] + ": " + error.what());
-    }
-    out += found.chunks.back().size;
   }
   return found;
 }

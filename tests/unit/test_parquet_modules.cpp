@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules of chunks found by lengths that may lie, and page headers without encryption.
 #include <algorithm>
+#include <cstdio>
 
 #include "core/bytes.hpp"
 #include "parquet/page_header.hpp"
@@ -10,58 +11,85 @@
 namespace warpcipher::parquet {
 namespace {
 
-TEST(ParquetModules, AreWalkedByTheirLengths) {
-  const Text data = modules_of({40, 1000, 45, 28});
-  EXPECT_EQ(walk_modules(data, 0, data.size()), (Column{0, 44, 1048, 1097, 1129}));
-  EXPECT_EQ(walk_modules(data, 44, 1048), (Column{44, 1048}));
-  EXPECT_EQ(walk_modules(data, 5, 5), (Column{5}));
+// The scan of the text, which lies in memory from `begin` of its file on, and of a file that holds it there: both find
+// the same.
+PageModules scan(const Text& text, bool dictionary = false, std::uint64_t overhead = gcm_overhead,
+                 std::uint64_t begin = 0, std::uint64_t size = UINT64_MAX) {
+  const SealedChunk chunk{begin, std::min<std::uint64_t>(size, text.size()), 0, 0, true, dictionary};
+  ChunkSource memory;
+  memory.bytes = text;
+  memory.begin = begin;
+  const auto scanned = [&](const ChunkSource& source) { return scan_pages(source, chunk, overhead, [] {}); };
+  std::FILE* const file = std::tmpfile();
+  std::fseek(file, static_cast<long>(begin), SEEK_SET);
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), file), text.size());
+  std::fflush(file);
+  ChunkSource on_disk;
+  on_disk.descriptor = fileno(file);
+  PageModules found;
+  const std::string why = refusal([&] { found = scanned(on_disk); });
+  std::fclose(file);
+  EXPECT_EQ(refusal([&] { scanned(memory); }), why);
+  if (!why.empty()) refuse(why);
+  const PageModules other = scanned(memory);
+  EXPECT_EQ(found.heads, other.heads);
+  EXPECT_EQ(found.nonces, other.nonces);
+  EXPECT_EQ(found.pages.size(), other.pages.size());
+  return found;
+}
+
+// Headers of all lengths, in one read and in several.
+TEST(ParquetModules, AreFoundByTheirLengths) {
+  std::vector<std::size_t> lengths{28, 60, 30, 500, 300, 508, 31, 509, 4000, 4095, 70'000, 28, 28, 28, 476, 477};
+  for (std::size_t length = 440; length < 520; ++length) lengths.insert(lengths.end(), {length, 100});
+  for (const std::uint64_t begin : {0, 9}) {
+    Text data;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const std::size_t start = data.size();
+      data.resize(start + length_size + lengths[i], static_cast<std::uint8_t>(i));
+      store_le32(data.data() + start, static_cast<std::uint32_t>(lengths[i]));
+      for (std::size_t k = 0; k < nonce_size; ++k) data[start + length_size + k] = static_cast<std::uint8_t>(7 * i + k);
+    }
+    const PageModules found = scan(data, false, gcm_overhead, begin);
+    ASSERT_EQ(found.pages.size(), lengths.size() / 2);
+    Text heads, nonces;
+    for (std::size_t i = 0; i < found.pages.size(); ++i) {
+      const PageModules::Page& page = found.pages[i];
+      EXPECT_EQ(page.head_size, lengths[2 * i] - 28);
+      EXPECT_EQ(page.page_size, lengths[2 * i + 1] - 28);
+      const auto head = data.begin() + static_cast<std::ptrdiff_t>(page.position - begin);
+      const auto sealed = head + static_cast<std::ptrdiff_t>(length_size + lengths[2 * i]);
+      heads.insert(heads.end(), head, sealed);
+      nonces.insert(nonces.end(), sealed + length_size, sealed + head_size);
+    }
+    EXPECT_EQ(found.heads, heads);
+    EXPECT_EQ(found.nonces, nonces);
+  }
+  EXPECT_TRUE(scan({}).pages.empty());
+  EXPECT_TRUE(scan({}, true).pages.empty());
+  EXPECT_EQ(scan(modules_of({40, 128}), false, head_size).pages[0].page_size, 116u);  // in counter mode
 }
 
 TEST(ParquetModules, LengthsThatLieAreRefused) {
-  const auto says = [](const Text& data, std::uint64_t start, std::uint64_t end) {
-    return refusal([&] { walk_modules(data, start, end); });
+  const auto says = [](const Text& data, std::uint64_t size = UINT64_MAX) {
+    return refusal([&] { scan(data, false, gcm_overhead, 0, size); });
   };
   const Text data = modules_of({40, 50});
   const std::string sum = "the lengths of its modules do not add up to its ";
-  EXPECT_EQ(says(data, 0, data.size() - 1), sum + "97 bytes");
-  EXPECT_EQ(says(data, 0, data.size() + 9), sum + "107 bytes");
-  EXPECT_EQ(says(data, 50, UINT64_MAX), sum + "18446744073709551565 bytes");
-  EXPECT_NE(says(data, 90, 80), "");
-  EXPECT_EQ(says(data, UINT64_MAX - 3, UINT64_MAX), sum + "3 bytes");
-  EXPECT_EQ(says(Text(100, 0), 0, 100), "a module of 0 bytes is shorter than its nonce");
-  EXPECT_EQ(says(Text(100, 0xff), 0, 100), sum + "100 bytes");
-  Text many;
-  for (std::uint64_t i = 0; i <= most_modules; ++i) {
-    const Text one = modules_of({12});
-    many.insert(many.end(), one.begin(), one.end());
-  }
-  EXPECT_EQ(says(many, 0, many.size()), "more than 65538 modules");
+  EXPECT_EQ(says(data, data.size() - 1), sum + "97 bytes");
+  EXPECT_EQ(says(Text(100, 0)), "a module of 0 bytes is shorter than its nonce");
+  EXPECT_EQ(says(Text(100, 0xff)), sum + "100 bytes");
+  EXPECT_EQ(says(Text(3, 0)), sum + "3 bytes");
+  EXPECT_EQ(says(modules_of({40, 20})), "a module is shorter than its nonce and tag");
+  EXPECT_EQ(says(modules_of({40})), "1 modules: expected a header and a page for each of up to 32768 pages");
 }
 
-TEST(ParquetModules, PagesAreLaidOutWithoutGaps) {
-  const Text data = modules_of({40, 128, 42, 228});
-  const PageModules found = lay_out_pages(walk_modules(data, 0, data.size()), true, gcm_overhead, 7);
-  EXPECT_EQ(found.heads.modules, (Column{0, 176}));
-  EXPECT_EQ(found.heads.outs, (Column{7, 119}));
-  EXPECT_EQ(found.heads.sizes, (Column{12, 14}));
-  EXPECT_EQ(found.pages.modules, (Column{44, 222}));
-  EXPECT_EQ(found.pages.outs, (Column{19, 133}));
-  EXPECT_EQ(found.pages.sizes, (Column{100, 200}));
-  EXPECT_EQ(found.end, 333u);
-}
-
-TEST(ParquetModules, ChunksThatAreNoneAreRefused) {
-  const auto says = [](const Text& data, bool dictionary) {
-    return refusal([&] { lay_out_pages(walk_modules(data, 0, data.size()), dictionary, gcm_overhead, 0); });
-  };
-  EXPECT_EQ(says(modules_of({40}), false), "1 modules: expected a header and a page for each of up to 32768 pages");
-  EXPECT_EQ(says({}, true), "0 modules: expected a header and a page for each of up to 32768 pages");
-  EXPECT_EQ(says({}, false), "");
-  EXPECT_EQ(says(modules_of({40, 20}), false), "a module is shorter than its nonce and tag");
-  Column positions(most_modules + 1);
-  for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = 40 * i;
-  EXPECT_EQ(refusal([&] { lay_out_pages(positions, true, gcm_overhead, 0); }), "");
-  EXPECT_NE(refusal([&] { lay_out_pages(positions, false, gcm_overhead, 0); }), "");
+TEST(ParquetModules, MoreThanTheFormatNumbersAreRefused) {
+  const Text page = modules_of({28, 28});
+  Text data;
+  for (std::uint64_t i = 0; i <= most_ordinal + 1; ++i) data.insert(data.end(), page.begin(), page.end());
+  EXPECT_EQ(scan(data, true).pages.size(), most_ordinal + 2);
+  EXPECT_EQ(refusal([&] { scan(data); }), "65538 modules: expected a header and a page for each of up to 32768 pages");
 }
 
 TEST(ParquetModules, AadsNameThePlace) {
@@ -75,41 +103,6 @@ TEST(ParquetModules, AadsNameThePlace) {
   EXPECT_EQ(found.pages, pages);
   EXPECT_EQ(page_aads({}, 0, 0, false, 32'768).pages.size(), 7u * 32'768);
   EXPECT_TRUE(page_aads({}, 0, 0, true, 0).heads.empty());
-}
-
-TEST(ParquetModules, ChunksFollowEachOther) {
-  Text data = modules_of({40, 128, 42, 228});
-  const std::size_t middle = data.size();
-  data.resize(middle + 50, 1);
-  const Text more = modules_of({41, 100});
-  data.insert(data.end(), more.begin(), more.end());
-  const std::vector<ChunkText> chunks{
-      {0, middle, 1, 2, true, true}, {middle, 50, 0, 0, false, false}, {middle + 50, more.size(), 1, 3, true, false}};
-  const std::vector<std::string> names{"a", "b", "c"};
-  const ChunkModules found = lay_out_chunks(data, chunks, names, bytes_of("x"), gcm_overhead);
-  ASSERT_EQ(found.chunks.size(), 3u);
-  EXPECT_EQ(found.heads.outs, (Column{0, 112, 376}));
-  EXPECT_EQ(found.pages.sizes, (Column{100, 200, 72}));
-  EXPECT_EQ(found.aads.sizes, (Column{6, 8, 8}));
-  EXPECT_EQ(found.aads.heads.size(), 22u);
-  EXPECT_EQ(found.dictionaries, (Column{0}));
-  EXPECT_EQ(found.chunks[0].data, 112u);
-  EXPECT_EQ(found.chunks[1].out, 326u);
-  EXPECT_EQ(found.chunks[1].pages, 0u);
-  EXPECT_EQ(found.chunks[2].out, 376u);
-  EXPECT_EQ(found.chunks[2].size, 85u);
-  EXPECT_EQ(found.chunks[2].first_page, 2u);
-  EXPECT_EQ(found.chunks[2].first_aad, 14u);
-  const auto says = [&](std::size_t which, std::uint64_t position, std::uint64_t size) {
-    std::vector<ChunkText> wrong = chunks;
-    wrong[which].position = position;
-    wrong[which].size = size;
-    return refusal([&] { lay_out_chunks(data, wrong, names, {}, gcm_overhead); });
-  };
-  EXPECT_EQ(says(2, middle + 50, more.size() - 1), "c: the lengths of its modules do not add up to its 148 bytes");
-  EXPECT_EQ(says(1, data.size(), 1), "b: it is cut short");
-  EXPECT_EQ(says(1, UINT64_MAX, UINT64_MAX), "b: it is cut short");
-  EXPECT_NE(says(0, UINT64_MAX - 10, 20), "");
 }
 
 TEST(ParquetModules, HeadsAreReadAsTheyAreWritten) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks decrypted from memory and from a file, piece by piece.
+// Chunks decrypted from memory and from a file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -70,8 +70,9 @@ struct TestChunk {
     std::uint8_t* const nonce = data.data() + at + length_size;
     for (std::size_t i = 0; i < nonce_size; ++i) nonce[i] = static_cast<std::uint8_t>(ends.size() + 3 * i + 50);
     std::vector<std::uint8_t> aad;
-    const bool first = dictionary_ && page == 0;
-    append_page_aad(aad, prefix, is_head, first, 5, column_, page - (dictionary_ ? 1 : 0));
+    const PageAads aads = page_aads(prefix, 5, column_, dictionary_, page + 1);
+    const std::vector<std::uint8_t>& all = is_head ? aads.heads : aads.pages;
+    aad.assign(all.end() - static_cast<std::ptrdiff_t>(aads.sizes[page]), all.end());
     Text iv(nonce, nonce + nonce_size);
     if (!is_aead) iv.insert(iv.end(), {0, 0, 0, 1});
     Message m;
@@ -147,8 +148,8 @@ Opened open(const ChunkSource& source, const std::vector<SealedChunk>& chunks, b
   std::size_t room = more_room;
   for (const SealedChunk& chunk : chunks) room += chunk.size;
   Opened found{{}, Text(room, 0xee)};
-  found.result =
-      open_chunks("cpu", {source, chunks, index, head, page, prefix, found.out}, threads, std::function<void(bool)>());
+  found.result = open_chunks("cpu", {source, chunks, index, head, page, prefix, found.out}, nullptr, threads,
+                             std::function<void(bool)>());
   return found;
 }
 

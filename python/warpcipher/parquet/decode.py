@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that pyarrow, or on a GPU pylibcudf, decodes from decrypted chunks.
+"""Tables that pyarrow decodes from decrypted chunks.
 
 Long chunks go through the cores column by column: a thread decrypts a chunk, decodes it while it is
 in a cache, and takes the next. Short ones are decrypted all together, since each read of a file
@@ -21,12 +21,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..formats.base import wipe
-from .device import Device
+from .decryption import Decryption
 from .file import BaseFile, Chunk
 from .footer import PLAIN_MAGIC
-from .host import HostDecryption
 from .image import Image, enclosed, footer_in_place, plain_footer
-from .modules import wipe_any
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -153,7 +151,7 @@ class LazyImage(io.RawIOBase):
     def _decrypt(self, chunk: Chunk, out: memoryview) -> None:
         """Into `out`, which is as long as the chunk is in the file."""
         room = self._rooms.take() if self._file.source.is_fetched else None
-        HostDecryption(self._file, [chunk], room).run(out, chunk.start, self._threads)
+        Decryption(self._file, [chunk], room).run(out, chunk.start, self._threads)
         if room is not None:
             self._rooms.give(room)
 
@@ -323,37 +321,3 @@ def _parts(
         parts[-1] += leaves
         size += sum(sizes[leaf] for leaf in leaves)
     return parts
-
-
-class Decoder:
-    """pylibcudf on a GPU. device: as for `Device`. Raises ImportError where it is not installed."""
-
-    def __init__(self, device: int | str) -> None:
-        try:
-            self._cudf: Any = importlib.import_module("pylibcudf")
-            self._rmm: Any = importlib.import_module("rmm")
-        except ImportError as error:
-            raise ImportError(
-                f"read_table(device=) needs pylibcudf, whose import failed: {error}; "
-                "pip install pylibcudf-cu13"
-            ) from error
-        self._device = Device(device)
-
-    def table(self, image: Image, columns: Sequence[str] | None) -> Any:
-        """A `pylibcudf.io.types.TableWithMetadata` of these columns, None: all, of an image that
-        has them."""
-        memory = image.on_device(self._device)
-        parts = [memory]
-        try:
-            parts.append(self._device.send(bytearray(enclosed(image.footer()))))
-            parts.append(self._device.join(parts))
-            file = self._cudf.io.SourceInfo([self._device.as_buffer(parts[-1], self._rmm)])
-            options = self._cudf.io.parquet.ParquetReaderOptions.builder(file).build()
-            if columns is not None:
-                # Its older name is set_columns.
-                choose = getattr(options, "set_column_names", None) or options.set_columns
-                choose(list(columns))
-            return self._device.within(lambda: self._cudf.io.parquet.read_parquet(options))
-        finally:
-            for part in parts:
-                wipe_any(part)

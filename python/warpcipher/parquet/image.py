@@ -7,7 +7,6 @@ Chunks go through in groups: while one is decrypted, the next is read and the on
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -16,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
-from .device import Device, DeviceDecryption
+from .decryption import Decryption
 from .extras import move_offset_index, read_extras
 from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .footer import PLAIN_MAGIC
-from .host import HostDecryption
-from .modules import GCM, OFFSET_INDEX, wipe_any
+from .modules import OFFSET_INDEX, wipe_any
 from .thrift import LIST, refusing, write
 
 if TYPE_CHECKING:
@@ -103,15 +101,6 @@ def _write(file: BaseFile, row_groups: Sequence[int], chunks: memoryview) -> byt
 
 GROUP_SIZE = 4 << 20
 """Bytes of chunks that are decrypted at once, while those before are written."""
-DEVICE_GROUP_SIZE = 64 << 20
-"""The same on a GPU. H200, a file of pages of 1 MiB in memory: groups of 64 MiB 13.4 GB/s, of 128
-MiB 10.8, of 512 MiB 4.4, since page-locked memory is cleared first."""
-DIRECT_GROUP_SIZE = 2 << 30
-"""The same where pages are read on their way to a GPU: a group takes no host memory. Not measured
-yet."""
-MOST_READERS = 16
-"""Threads that read for a GPU. Copies to it are faster than what one thread reads."""
-
 Progress = Callable[[int], object]
 _FIRST = len(PLAIN_MAGIC)
 
@@ -179,72 +168,30 @@ class Image:
         self.chunks = file.chunks(row_groups, columns)
         self.decrypted: dict[tuple[int, int], DecryptedChunk] = {}
 
-    def decryptions(self, pool: Executor) -> Iterator[HostDecryption]:
-        """The groups on their way into host memory. Where they must be fetched first, each is while
-        the one before is decrypted: two buffers take turns, since memory that is new costs as much
-        as fetching does. The caller runs them in order, through `decrypt`."""
+    def decryptions(self, pool: Executor) -> Iterator[Decryption]:
+        """The groups on their way. Where they must be fetched first, each is while the one before
+        is decrypted: two buffers take turns, since memory that is new costs as much as fetching
+        does. The caller runs them in order, through `decrypt`."""
         groups = groups_of(self.chunks)
         if not self._file.source.is_fetched:
             for group in groups:
-                yield HostDecryption(self._file, group)
+                yield Decryption(self._file, group)
             return
         rooms = [bytearray(self.most(groups)) for _ in range(2)]
-        coming: list[Future[HostDecryption]] = []
+        coming: list[Future[Decryption]] = []
         for number, group in enumerate(groups):
             ready = [each.result() for each in coming]
-            coming = [pool.submit(HostDecryption, self._file, group, rooms[number % 2])]
+            coming = [pool.submit(Decryption, self._file, group, rooms[number % 2])]
             yield from ready
         yield from (each.result() for each in coming)
 
-    def decrypt(self, decryption: HostDecryption, out: memoryview, start: int) -> memoryview:
+    def decrypt(self, decryption: Decryption, out: Any, start: int) -> Any:
         """Decrypts a group into `out`, which begins at `start` of the image; returns what of it the
         chunks take."""
         size = decryption.run(out[: decryption.size], start)
-        self._keep(decryption.decrypted)
-        return out[:size]
-
-    def _keep(self, all_decrypted: Sequence[DecryptedChunk]) -> None:
-        for decrypted in all_decrypted:
+        for decrypted in decryption.decrypted:
             self.decrypted[decrypted.chunk.row_group, decrypted.chunk.column] = decrypted
-
-    def _device_decryptions(self, device: Device, readers: Executor) -> Iterator[DeviceDecryption]:
-        """The groups on their way to a GPU, each read while the one before is decrypted."""
-        direct = self._goes_directly()
-        groups = groups_of(self.chunks, DIRECT_GROUP_SIZE if direct else DEVICE_GROUP_SIZE)
-        rooms = [None if direct else device.room(self.most(groups)) for _ in range(2)]
-        after = _FIRST
-        coming: Future[DeviceDecryption] | None = None
-        with ThreadPoolExecutor(1, "warpcipher-read") as pool:
-            for number in range(len(groups) + 1):
-                decryption = None if coming is None else coming.result()
-                if decryption is not None:
-                    after = decryption.start + decryption.size
-                if number < len(groups):
-                    room = rooms[number % 2]
-                    coming = pool.submit(
-                        DeviceDecryption,
-                        self._file,
-                        groups[number],
-                        after,
-                        device,
-                        room,
-                        readers,
-                        direct,
-                    )
-                if decryption is not None:
-                    self._keep(decryption.decrypted)
-                    yield decryption
-
-    def _goes_directly(self) -> bool:
-        """Whether pages may be read on their way to a GPU: see `DeviceDecryption`."""
-        crypto = self._file.crypto
-        in_file = self._file.source.descriptor >= 0
-        return (
-            in_file
-            and crypto is not None
-            and crypto.algorithm == GCM
-            and all(chunk.key is not None for chunk in self.chunks)
-        )
+        return out[:size]
 
     @staticmethod
     def most(groups: Sequence[Sequence[Chunk]]) -> int:
@@ -256,36 +203,18 @@ class Image:
         """Bytes that hold the magic and the chunks: decrypted they are never longer."""
         return _FIRST + sum(chunk.size for chunk in self.chunks)
 
-    def fill(self, out: memoryview) -> int:
-        """Writes the image's beginning, magic and chunks, into host memory that has `room`; returns
-        how long it is."""
-        out[:_FIRST] = PLAIN_MAGIC
+    def fill(self, out: Any, magic: Any = PLAIN_MAGIC) -> int:
+        """Writes the image's beginning, magic and chunks, into memory that has `room`; returns how
+        long it is. out: host memory, or an array on a GPU, where `magic` then lies, too."""
+        out[:_FIRST] = magic
         end = _FIRST
         try:
             if not self._file.source.is_fetched:
-                return end + len(
-                    self.decrypt(HostDecryption(self._file, self.chunks), out[end:], end)
-                )
+                return end + len(self.decrypt(Decryption(self._file, self.chunks), out[end:], end))
             with ThreadPoolExecutor(1, "warpcipher-read") as pool:
                 for decryption in self.decryptions(pool):
                     end += len(self.decrypt(decryption, out[end:], end))
             return end
-        except BaseException:
-            wipe(out)
-            raise
-
-    def on_device(self, device: Device) -> Any:
-        """The image's beginning in memory of a device."""
-        out = device.empty(self.room)
-        threads = min(len(os.sched_getaffinity(0)), MOST_READERS)
-        end = _FIRST
-        try:
-            out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
-            with ThreadPoolExecutor(threads, "warpcipher-read-piece") as readers:
-                for decryption in self._device_decryptions(device, readers):
-                    end = decryption.start + decryption.size
-                    decryption.run(out[decryption.start : end])
-            return out[:end]
         except BaseException:
             wipe_any(out)
             raise

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._memory import allocate
-from .decode import ArrowDecoder, Decoder
-from .device import Device
+from .decode import ArrowDecoder
+from .device import CudfDecoder, Device
 from .file import BaseFile
 from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed, overview
@@ -92,7 +92,7 @@ class ParquetFile(BaseFile):
             memory: Any = allocate(image.room)
             memory = memory[: image.fill(memory)]
         else:
-            memory = image.on_device(Device(device))
+            memory = Device(device).filled(image)
         try:
             footer = image.footer()
         except BaseException:
@@ -178,7 +178,7 @@ def read_table(
     `ParquetFile.column_chunks`.
     """
     if device is not None:
-        decoder = Decoder(device)
+        decoder = CudfDecoder(device)
         with opened_file(source, keys, aad_prefix, engine) as file:
             names = columns if columns is None or isinstance(columns, str) else list(columns)
             chosen = file.choose_row_groups(row_groups), file.choose_columns(names)

@@ -10,7 +10,6 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from .._descriptors import open_seekable
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
 
 _MOST_AT_ONCE = 1 << 30
-_PIECE = 4 << 20
-"""Bytes that one of several threads reads at once."""
 
 
 class Source:
@@ -101,22 +98,18 @@ class Source:
         self,
         spans: Sequence[tuple[int, int]],
         room: Buffer | None = None,
-        *,
-        packed: bool = False,
-        readers: Executor | None = None,
     ) -> tuple[memoryview, list[int]]:
         """Several (offset, length) in one buffer, and where in it each begins.
 
         room: a buffer with room for all, which is overwritten; None makes one. Of bytes the result
-        is the source itself and nothing is copied, unless the spans are to be packed. readers:
-        threads that read pieces of a file at the same time.
+        is the source itself and nothing is copied.
         """
         for offset, length in spans:
             if offset < 0 or length < 0 or offset + length > self.size:
                 raise FormatError(
                     f"{length} bytes at {offset} are not in the file, which has {self.size}"
                 )
-        if self._bytes is not None and not packed:
+        if self._bytes is not None:
             return self._bytes, [offset for offset, _ in spans]
         size = sum(length for _, length in spans)
         buffer = memoryview(bytearray(size) if room is None else room)[:size]
@@ -130,24 +123,12 @@ class Source:
             else:
                 runs.append([offset, filled, length])
             filled += length
-        if readers is None or self._descriptor < 0:
-            for offset, position, length in runs:
-                self._fill(offset, buffer[position : position + length])
-            return buffer, positions
-        pieces = [
-            (offset + at, buffer[position + at : position + min(at + _PIECE, length)])
-            for offset, position, length in runs
-            for at in range(0, length, _PIECE)
-        ]
-        for _ in readers.map(self._fill, *zip(*pieces, strict=True) if pieces else ((), ())):
-            pass
+        for offset, position, length in runs:
+            self._fill(offset, buffer[position : position + length])
         return buffer, positions
 
     def _fill(self, offset: int, view: memoryview) -> None:
-        if self._bytes is not None:
-            view[:] = self._bytes[offset : offset + len(view)]
-            done = len(view)
-        elif self._descriptor < 0:
+        if self._descriptor < 0:
             if self._file is None:
                 raise ValueError("read of a file that is closed")
             with self._lock:

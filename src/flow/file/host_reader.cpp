@@ -69,7 +69,7 @@ class HostWorker {
     m.iv_len = chunks_.iv_len;
     m.aad = aad.data();
     m.aad_len = aad.size();
-    if (!chunks_.has_mac()) {
+    if (m.algorithm().is_aead()) {
       m.tag = buffer_.get() + item.at + m.in_len;
       m.tag_len = chunks_.tag_len;
     }

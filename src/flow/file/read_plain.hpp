@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads bytes of a file that is not encrypted into memory of the host or of a device, on all cores. To a device each
+// Reads bytes of a file that are not encrypted into memory of the host or of a device, on all cores. To a device each
 // thread has two slots of page-locked memory (see read_chunks.hpp), which are copied to where the bytes belong.
 #pragma once
 
@@ -19,6 +19,7 @@ struct PlainBytes {
   std::uint64_t begin = 0;       // of the bytes in it
   Memory memory = Memory::host;  // of out; device: the current one
   std::span<std::uint8_t> out = {};
+  std::span<const std::uint8_t> source = {};  // where descriptor is -1: memory that holds the bytes
 };
 
 // Fills `out`. Returns when all is there, or why it is not (the failure's chunk is 0): then and after an exception

@@ -70,6 +70,10 @@ void check_algorithm(const FileChunks& c) {
              std::string(key->algorithm().name));
     }
   }
+  if (!c.is_authenticated) {
+    if (algorithm.mode.id == Mode::ctr && !c.has_mac() && c.tag_len == 0 && c.aad.empty()) return;
+    refuse("chunks without tags are in CTR, got " + name);
+  }
   if (c.has_mac() == algorithm.is_aead()) {
     refuse(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
                        : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
@@ -95,7 +99,7 @@ void check_shape(const FileChunks& c) {
   m.in_len = m.out_len = *std::max_element(c.lengths.begin(), c.lengths.end());
   m.iv = apart;
   m.iv_len = c.iv_len;
-  if (!c.has_mac()) {
+  if (c.algorithm().is_aead()) {
     m.tag = apart;
     m.tag_len = c.tag_len;
   }

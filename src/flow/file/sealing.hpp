@@ -38,6 +38,7 @@ struct Sealing {
   std::size_t iv_len = 0;
   std::size_t tag_len = 0;
   ChunkMac mac;
+  bool is_authenticated = true;  // false: CTR without tags, in which a change goes unnoticed
   std::uint64_t header_len = 0;
   std::uint64_t chunk_len = 0;  // of plaintext
   std::uint64_t first_lacks = 0;

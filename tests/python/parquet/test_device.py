@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,11 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, KEYS, module_starts, modules_of, pa, pq, table, write
-from warpcipher import _memory, _native, parquet
+from parquet_cases import CTR, GCM, KEY, KEYS, modules_of, pa, pq, table, write
+from warpcipher import _memory, parquet
 from warpcipher.formats import FormatError
 from warpcipher.formats.base import wipe
-from warpcipher.parquet import decode, image, storage
+from warpcipher.parquet import decode, image
 from warpcipher.parquet import device as device_module
 
 numpy = pytest.importorskip("numpy")
@@ -114,79 +113,6 @@ def test_columns_with_keys_of_several_sizes(cupy: types.ModuleType, tmp_path: Pa
             assert one.data.tobytes() == bytes(other.data)
 
 
-def test_pages_that_are_too_long_for_a_read_to_a_gpu(
-    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "t.parquet"
-    path.write_bytes(write(table()))
-    longest: list[int] = []
-    monkeypatch.setattr(
-        device_module.ModuleBatch, "read", lambda *_: longest.append(device_module.LONGEST_DIRECT)
-    )
-    column_chunks(path)
-    monkeypatch.setattr(device_module, "LONGEST_DIRECT", 300)
-    there = column_chunks(path)
-    assert longest == [255 << 20]
-    with parquet.open(path, KEY) as file:
-        here = [bytes(chunk.data) for chunk in file.column_chunks().chunks]
-    assert there == here
-
-
-def column_chunks(path: Path) -> list[bytes]:
-    found = parquet.column_chunks(path, KEY, device=0).chunks
-    return [chunk.data.tobytes() for chunk in found]
-
-
-def test_plaintext_of_pages_is_never_in_host_memory(
-    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is decrypted into host memory are page headers alone."""
-    outputs: list[Any] = []
-    run = device_module.ModuleBatch.run
-
-    def spy(self: Any, data: Any, out: Any, nonces: Any = None) -> None:
-        run(self, data, out, nonces)
-        outputs.append(out)
-
-    with parquet.open(write(table()), KEY) as file:
-        monkeypatch.setattr(device_module.ModuleBatch, "run", spy)
-        found = file.column_chunks([0], ["a"], device=0)
-    heads = [out for out in outputs if isinstance(out, bytearray)]
-    assert not any(map(any, heads))  # and wiped
-    in_host = sum(map(len, heads))
-    assert 0 < in_host < found.chunks[0].data.nbytes
-    with parquet.open(write(table()), KEY) as file:
-        pages = sum(len(chunk.data) for chunk in file.column_chunks([0], ["a"]).chunks)
-    assert in_host < pages // 2
-
-
-def test_pieces_are_read_by_many_threads(
-    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "t.parquet"
-    path.write_bytes(write(table(), encryption_algorithm=CTR))
-    monkeypatch.setattr(storage, "_PIECE", 100)
-    names = set()
-    fill = storage.Source._fill
-
-    def spy(self: Any, offset: int, view: memoryview) -> None:
-        names.add(threading.current_thread().name.rpartition("_")[0])
-        assert len(view) <= 100 or "piece" not in threading.current_thread().name
-        fill(self, offset, view)
-
-    with parquet.open(path, KEY) as file:
-        here = file.column_chunks()
-        monkeypatch.setattr(storage.Source, "_fill", spy)
-        there = file.column_chunks(device=0)
-    assert "warpcipher-read-piece" in names
-    for one, other in zip(there.chunks, here.chunks, strict=True):
-        assert one.data.tobytes() == bytes(other.data)
-    with parquet.open(path, KEY) as file:
-        os.truncate(path, path.stat().st_size // 3)
-        with pytest.raises(FormatError, match="ended at byte"):
-            file.column_chunks(device=0)
-
-
 @pytest.mark.parametrize("in_file", [False, True])
 def test_a_changed_module_is_refused(cupy: types.ModuleType, in_file: bool, tmp_path: Path) -> None:
     data = write(table().select(["a", "s"]))
@@ -209,38 +135,6 @@ def test_a_file_that_ends_while_it_is_read(cupy: types.ModuleType, tmp_path: Pat
         os.truncate(path, 1000)
         with pytest.raises(FormatError, match="ended at byte 1000 while it was read"):
             file.column_chunks(device=0)
-
-
-def test_the_scan_of_a_file_is_the_walk_through_its_bytes(tmp_path: Path) -> None:
-    """Headers of all lengths, in one read and in several."""
-    path = tmp_path / "modules"
-    sizes = [12, 60, 13, 500, 300, 508, 12, 509, 4000, 4095, 70_000, 12, 28, 5]
-    sizes = [max(size, 12) for size in sizes]
-    data = b"".join(size.to_bytes(4, "little") + bytes([i]) * size for i, size in enumerate(sizes))
-    path.write_bytes(b"PAR1" + data)
-    whole = path.read_bytes()
-    with path.open("rb") as file:
-        found = [_native.scan_pages(file.fileno(), 4, len(whole))]
-        positions, heads, starts = found[0]
-        begins = memoryview(positions).cast("Q")
-        assert begins.tolist() == module_starts(whole, 4, len(whole))
-        expected = [whole[begins[i] : begins[i + 1]] for i in range(0, len(sizes), 2)]
-        assert heads == b"".join(expected)
-        assert list(memoryview(starts).cast("Q")) == [
-            sum(map(len, expected[:i])) for i in range(len(expected))
-        ]
-        assert memoryview(_native.scan_pages(file.fileno(), 9, 9)[0]).cast("Q").tolist() == [9]
-        for end, says in (
-            (len(whole) - 1, "do not add up"),
-            (len(whole) + 1, "do not add up|ended at byte"),
-            (len(whole) + 600, "ended at byte"),
-        ):
-            with pytest.raises(ValueError, match=says):
-                _native.scan_pages(file.fileno(), 4, end)
-        with pytest.raises(ValueError, match="shorter than its nonce"):
-            _native.scan_pages(file.fileno(), 8, len(whole))
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        _native.scan_pages(987_654, 4, 100)
 
 
 def test_nothing_is_left_on_the_device_of_what_failed(

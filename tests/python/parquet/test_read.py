@@ -27,7 +27,7 @@ from parquet_cases import (
 from warpcipher import parquet
 from warpcipher._memory import allocate as new_room
 from warpcipher.formats import FormatError
-from warpcipher.parquet import decode, host
+from warpcipher.parquet import decode, decryption
 
 PREFIXES: tuple[dict[str, Any], ...] = (
     {},
@@ -258,9 +258,9 @@ def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spy(file: Any, chunks: Any, *args: Any) -> Any:
         opened.extend((chunk.row_group, chunk.column) for chunk in chunks)
-        return host.HostDecryption(file, chunks, *args)
+        return decryption.Decryption(file, chunks, *args)
 
-    monkeypatch.setattr(decode, "HostDecryption", spy)
+    monkeypatch.setattr(decode, "Decryption", spy)
     monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     assert parquet.read_table(write(table()), KEY).equals(table())
     assert sorted(opened) == list(itertools.product(range(3), range(5)))

@@ -212,23 +212,30 @@ def test_lengths_of_modules_that_lie(value: int) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (bytes(1 << 20), "a module of 0 bytes is shorter than its nonce"),
-        (EMPTY_MODULE * (MOST_MODULES + 1), "more than 65538 mod"),
+        (EMPTY_MODULE * MOST_MODULES, ("tag", 0, 0, "")),
+        (bytes(1 << 20), ("wrong", 0, None, "a module of 0 bytes is shorter than its nonce")),
+        (
+            EMPTY_MODULE * (MOST_MODULES + 2),
+            (
+                "wrong",
+                0,
+                None,
+                f"{MOST_MODULES + 2} modules: expected a header and a page for each",
+            ),
+        ),
     ],
+    ids=["as many as there may be", "lengths of 0", "too many"],
 )
 def test_lengths_that_are_not_authentic_take_no_memory_without_bound(
-    data: bytes, says: str
+    data: bytes, says: tuple[str, int, int | None, str]
 ) -> None:
-    def headers_of(chunk: bytes) -> int:
-        text = array("Q", (0, len(chunk), 0, 0, True, True))  # ChunkText: with a dictionary
-        (heads, _, _), *_ = _native.lay_out_chunks(chunk, text, ["x"], None, b"", OVERHEAD)
-        return len(memoryview(heads).cast("Q"))
-
-    most = data[: MOST_MODULES * len(EMPTY_MODULE)]
-    if most[0]:
-        assert headers_of(most) == MOST_MODULES // 2
-    with pytest.raises(ValueError, match=f"x: .*{says}"):
-        headers_of(data)
+    chunk = array("Q", (0, len(data), 0, 0, True, True))  # SealedChunk: with a dictionary
+    out = bytearray(len(data))
+    _, _, failure = _native.open_chunks(
+        data, 0, chunk, [KEY], array("Q", [0]), False, b"", out, 0, "auto", 0
+    )
+    assert failure[:3] == says[:3]
+    assert failure[3].startswith(says[3])
 
 
 def forged(change: Callable[[thrift.Struct], object]) -> bytes:
