@@ -34,6 +34,7 @@
 #include "kernels.hpp"
 #include "large.hpp"
 #include "message/plan.hpp"
+#include "parquet_chunks.hpp"
 
 namespace {
 
@@ -124,7 +125,7 @@ int run_all(const Options& options) {
   const auto test_files = [&] {
     return test_file_chunks(options.quick, options.only, is_mine) +
            test_file_writes(options.quick, options.only, is_mine) +
-           (options.only.empty() && is_mine() ? test_file_plain(options.quick) : 0);
+           (options.only.empty() && is_mine() ? test_file_plain(options.quick) + test_parquet_chunks() : 0);
   };
   if (options.files) return test_files() == 0 ? 0 : 1;
   if (options.host_data) return test_host_data(options.quick, options.only, is_mine) == 0 ? 0 : 1;

@@ -9,94 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "core/bytes.hpp"
-#include "dispatch/run.hpp"
-#include "mode/algorithm.hpp"
 #include "parquet/open_chunks.hpp"
+#include "parquet_chunks.hpp"
 #include "parquet_support.hpp"
 
 namespace warpcipher::parquet {
 namespace {
-
-const Text prefix = bytes_of("file");
-constexpr std::uint64_t ctr_overhead = length_size + nonce_size;
-
-// A page header for a page of that many bytes, encrypted.
-Text header_of(std::uint64_t size, bool dictionary) {
-  return StructText()
-      .integer(1, dictionary ? 2 : 0, Kind::i32)
-      .integer(2, static_cast<std::int64_t>(size), Kind::i32)
-      .integer(3, static_cast<std::int64_t>(size), Kind::i32)
-      .end();
-}
-
-struct TestKeys {
-  Key gcm{find_algorithm("aes-128-gcm"), Text(16, 7)};
-  Key ctr{find_algorithm("aes-128-ctr"), Text(16, 7)};
-};
-
-// A chunk of pages of these sizes, and what it is without encryption but for the headers.
-struct TestChunk {
-  TestChunk(const TestKeys& keys, std::vector<std::size_t> sizes, std::int16_t column, bool dictionary, bool counter,
-            const std::function<std::size_t(std::size_t page)>& padding = {})
-      : column_(column), dictionary_(dictionary) {
-    for (std::size_t page = 0; page < sizes.size(); ++page) {
-      const std::uint64_t overhead = counter ? ctr_overhead : gcm_overhead;
-      const Text header = header_of(sizes[page] + overhead, dictionary && page == 0);
-      Text padded = header;
-      padded.resize(header.size() + (padding ? padding(page) : 0), 0x15);
-      seal(keys.gcm, padded, true, page);
-      Text text(sizes[page]);
-      for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * 31 + page);
-      seal(counter ? keys.ctr : keys.gcm, text, false, page);
-      texts.push_back(text);
-      header_sizes.push_back(header.size());
-    }
-  }
-
-  SealedChunk at(std::uint64_t position) const { return {position, data.size(), 5, column_, true, dictionary_}; }
-
-  Text data;
-  std::vector<Text> texts;
-  std::vector<std::size_t> header_sizes;
-  std::vector<std::size_t> ends;  // of modules
-
- private:
-  void seal(const Key& key, const Text& text, bool is_head, std::size_t page) {
-    const bool is_aead = key.algorithm().is_aead();
-    const std::size_t at = data.size();
-    data.resize(at + length_size + nonce_size + text.size() + (is_aead ? tag_size : 0));
-    store_le32(data.data() + at, static_cast<std::uint32_t>(data.size() - at - length_size));
-    std::uint8_t* const nonce = data.data() + at + length_size;
-    for (std::size_t i = 0; i < nonce_size; ++i) nonce[i] = static_cast<std::uint8_t>(ends.size() + 3 * i + 50);
-    std::vector<std::uint8_t> aad;
-    const PageAads aads = page_aads(prefix, 5, column_, dictionary_, page + 1);
-    const std::vector<std::uint8_t>& all = is_head ? aads.heads : aads.pages;
-    aad.assign(all.end() - static_cast<std::ptrdiff_t>(aads.sizes[page]), all.end());
-    Text iv(nonce, nonce + nonce_size);
-    if (!is_aead) iv.insert(iv.end(), {0, 0, 0, 1});
-    Message m;
-    m.key = &key;
-    m.in = text.data();
-    m.out = nonce + nonce_size;
-    m.in_len = m.out_len = text.size();
-    m.iv = iv.data();
-    m.iv_len = iv.size();
-    if (is_aead) {
-      m.aad = aad.data();
-      m.aad_len = aad.size();
-      m.tag = nonce + nonce_size + text.size();
-      m.tag_len = tag_size;
-    }
-    Result result;
-    run("reference", {&m, 1}, {&result, 1});
-    EXPECT_EQ(result.status, Status::ok);
-    ends.push_back(data.size());
-  }
-
-  std::int16_t column_;
-  bool dictionary_;
-};
 
 // A file that vanishes.
 class TestFile {
@@ -160,12 +78,12 @@ bool is_zero(std::span<const std::uint8_t> bytes) {
   return true;
 }
 
-void expect_opened(const Opened& found, const std::vector<const TestChunk*>& chunks) {
+void expect_opened(const Opened& found, const std::vector<const SealedPages*>& chunks) {
   ASSERT_FALSE(found.result.failure);
   ASSERT_EQ(found.result.chunks.size(), chunks.size());
   std::uint64_t end = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    const TestChunk& chunk = *chunks[c];
+    const SealedPages& chunk = *chunks[c];
     const OpenedChunk& opened = found.result.chunks[c];
     EXPECT_EQ(opened.out, end);
     ASSERT_EQ(opened.pages.size(), chunk.texts.size());
@@ -197,7 +115,7 @@ std::vector<std::size_t> page_sizes() {
 TEST(ParquetOpen, ChunksOfAnyPages) {
   const TestKeys keys;
   for (const bool counter : {false, true}) {
-    const TestChunk first(keys, page_sizes(), 1, true, counter), second(keys, {5000, 131'072}, 2, false, counter);
+    const SealedPages first(keys, page_sizes(), 1, true, counter), second(keys, {5000, 131'072}, 2, false, counter);
     const Text text = joined({Text(4, 0xaa), first.data, second.data});
     const std::vector<SealedChunk> chunks{first.at(4), second.at(4 + first.data.size())};
     const TestFile file(text);
@@ -212,14 +130,15 @@ TEST(ParquetOpen, ChunksOfAnyPages) {
 
 TEST(ParquetOpen, PaddingBehindHeadersIsLeftOut) {
   const TestKeys keys;
-  const TestChunk all(keys, page_sizes(), 1, true, false, [](std::size_t) { return 70; });
-  const TestChunk some(keys, page_sizes(), 2, false, false, [](std::size_t page) { return page % 3 == 1 ? page : 0; });
-  const TestChunk none(keys, {5000, 131'072}, 3, false, false);
-  const TestChunk last(keys, {0, 9}, 4, true, false, [](std::size_t page) { return page == 1 ? 1 : 0; });
+  const SealedPages all(keys, page_sizes(), 1, true, false, [](std::size_t) { return 70; });
+  const SealedPages some(keys, page_sizes(), 2, false, false,
+                         [](std::size_t page) { return page % 3 == 1 ? page : 0; });
+  const SealedPages none(keys, {5000, 131'072}, 3, false, false);
+  const SealedPages last(keys, {0, 9}, 4, true, false, [](std::size_t page) { return page == 1 ? 1 : 0; });
   const Text text = joined({all.data, some.data, none.data, last.data});
   std::uint64_t at = 0;
   std::vector<SealedChunk> chunks;
-  for (const TestChunk* chunk : {&all, &some, &none, &last}) {
+  for (const SealedPages* chunk : {&all, &some, &none, &last}) {
     chunks.push_back(chunk->at(at));
     at += chunk->data.size();
   }
@@ -232,7 +151,7 @@ TEST(ParquetOpen, PaddingBehindHeadersIsLeftOut) {
 
 TEST(ParquetOpen, ChunksWithoutPagesAndWithoutEncryption) {
   const TestKeys keys;
-  const TestChunk sealed(keys, {50}, 0, false, false);
+  const SealedPages sealed(keys, {50}, 0, false, false);
   const Text text = joined({bytes_of("plain"), sealed.data});
   const std::vector<SealedChunk> chunks{sealed.at(5), {0, 5}, {3, 0}, {5, 0, 0, 0, true}};
   const TestFile file(text);
@@ -248,7 +167,7 @@ TEST(ParquetOpen, ChunksWithoutPagesAndWithoutEncryption) {
 
 TEST(ParquetOpen, AChangeInAnyModuleIsNamedAndNothingIsLeft) {
   const TestKeys keys;
-  const TestChunk chunk(keys, {100, 200'000, 3000, 50}, 1, true, false);
+  const SealedPages chunk(keys, {100, 200'000, 3000, 50}, 1, true, false);
   std::size_t begin = 0;
   for (std::size_t module = 0; module < chunk.ends.size(); ++module) {
     for (const std::size_t at : {begin + length_size, chunk.ends[module] - 1}) {
@@ -269,7 +188,7 @@ TEST(ParquetOpen, AChangeInAnyModuleIsNamedAndNothingIsLeft) {
 
 TEST(ParquetOpen, LengthsThatLieAreRefused) {
   const TestKeys keys;
-  const TestChunk chunk(keys, {100, 5000}, 1, false, false);
+  const SealedPages chunk(keys, {100, 5000}, 1, false, false);
   const auto why = [&](const std::function<void(Text&)>& change) {
     Text changed = chunk.data;
     change(changed);
@@ -293,7 +212,7 @@ TEST(ParquetOpen, LengthsThatLieAreRefused) {
 TEST(ParquetOpen, MorePagesThanTheFormatNumbersAreRefused) {
   const TestKeys keys;
   const std::vector<std::size_t> sizes(32'770, 1);
-  const TestChunk chunk(keys, sizes, 0, true, false);
+  const SealedPages chunk(keys, sizes, 0, true, false);
   const Opened found = open(of_bytes(chunk.data), {chunk.at(0)});
   ASSERT_TRUE(found.result.failure);
   EXPECT_EQ(found.result.failure->why, "65540 modules: expected a header and a page for each of up to 32768 pages");
@@ -301,7 +220,7 @@ TEST(ParquetOpen, MorePagesThanTheFormatNumbersAreRefused) {
 
 TEST(ParquetOpen, AHeaderOfAnotherPageIsRefused) {
   const TestKeys keys;
-  const TestChunk chunk(keys, {100}, 0, false, true);
+  const SealedPages chunk(keys, {100}, 0, false, true);
   const Opened found = open(of_bytes(chunk.data), {chunk.at(0)});  // as GCM: the page is 16 bytes shorter
   ASSERT_TRUE(found.result.failure);
   EXPECT_EQ(found.result.failure->kind, OpenFailure::Kind::bad_tag);
@@ -312,7 +231,7 @@ TEST(ParquetOpen, AHeaderOfAnotherPageIsRefused) {
 
 TEST(ParquetOpen, AFileThatEndsOrCannotBeRead) {
   const TestKeys keys;
-  const TestChunk chunk(keys, {1000, 300'000}, 0, false, false);
+  const SealedPages chunk(keys, {1000, 300'000}, 0, false, false);
   const TestFile file(Text(chunk.data.begin(), chunk.data.end() - 10));
   const Opened ended = open(of_file(file.descriptor()), {chunk.at(0)});
   ASSERT_TRUE(ended.result.failure);
@@ -326,7 +245,7 @@ TEST(ParquetOpen, AFileThatEndsOrCannotBeRead) {
 
 TEST(ParquetOpen, ArgumentsThatCannotBeRightAreRefused) {
   const TestKeys keys;
-  const TestChunk chunk(keys, {100}, 0, false, false);
+  const SealedPages chunk(keys, {100}, 0, false, false);
   const auto says = [&](const SealedChunk& sealed) {
     return refusal([&] { open(of_bytes(chunk.data), {sealed}, false, 0, 0); });
   };
