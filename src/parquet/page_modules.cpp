@@ -16,8 +16,10 @@ namespace {
 
 enum ModuleType : std::uint8_t { data_page = 2, dictionary_page = 3, data_header = 4, dictionary_header = 5 };
 
-// A header is some 60 bytes, and the length and nonce of its page follow; with statistics in it, more.
-constexpr std::uint64_t window_size = 512;
+// Of a file at first: a header is some 60 bytes, and the length and nonce of its page follow; with statistics in it,
+// more. Then as many as headers had: each line of a cache that is read costs as much as what is done with it.
+constexpr std::uint64_t first_look = 512;
+constexpr std::uint64_t more_than_before = 16;
 
 // Reads all of `out`.
 void read_at(int descriptor, std::uint64_t position, std::span<std::uint8_t> out,
@@ -45,16 +47,20 @@ class Window {
     if (source_.descriptor < 0) return source_.bytes.subspan(position - source_.begin, size);
     if (position < begin_ || position + size > begin_ + bytes_.size()) {
       begin_ = position;
-      bytes_.resize(std::max(size, std::min(window_size, end_ - position)));
+      bytes_.resize(std::max(size, std::min(size_, end_ - position)));
       read_at(source_.descriptor, begin_, bytes_, interrupted_);
     }
     return Bytes(bytes_).subspan(position - begin_, size);
   }
 
+  // How much is read at once.
+  void expect(std::uint64_t size) { size_ = size; }
+
  private:
   const ChunkSource& source_;
   const std::uint64_t end_;
   const std::function<void()>& interrupted_;
+  std::uint64_t size_ = first_look;
   std::uint64_t begin_ = 0;
   std::vector<std::uint8_t> bytes_;
 };
@@ -102,6 +108,7 @@ PageModules scan_pages(const ChunkSource& source, const SealedChunk& chunk, std:
   };
   PageModules found;
   const std::uint64_t most_pages = most_ordinal + (chunk.dictionary ? 2 : 1);
+  std::uint64_t longest = 0;
   for (std::uint64_t at = chunk.position; at != end;) {
     const std::uint64_t head = module_size(at);
     if (head == end - at) refuse_modules(2 * found.pages.size() + 1);
@@ -112,6 +119,8 @@ PageModules scan_pages(const ChunkSource& source, const SealedChunk& chunk, std:
     found.pages.push_back({at, text_size(head, gcm_overhead), text_size(page, page_overhead)});
     const Bytes nonce = window.look(at + head + length_size, nonce_size);
     found.nonces.insert(found.nonces.end(), nonce.begin(), nonce.end());
+    longest = std::max(longest, head);
+    window.expect(longest + head_size + more_than_before);
     at += head + page;
   }
   return found;

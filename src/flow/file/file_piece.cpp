@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::size_t most_vectors = 64;
+// Of the file between two extents: it is read with them and not looked at, which takes less time than a read more. The
+// headers of Parquet's pages are some 60 bytes.
+constexpr std::uint64_t most_gap = 512;
 // Chunks may be the same bytes over and over: what they take together could be beyond 64 bits.
 constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 
@@ -42,37 +45,51 @@ std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::size_t at
   return piece.items.front().chunk;
 }
 
-// Reads extents that follow each other in the file, from `first` to `end`.
+// Where the gap before an extent is so short that both are read at once.
+bool has_short_gap(const std::vector<FilePiece::Extent>& extents, std::size_t i) {
+  const std::uint64_t end = extents[i - 1].file_offset + extents[i - 1].len;
+  return extents[i].file_offset >= end && extents[i].file_offset - end <= most_gap;
+}
+
+// Reads extents from `first` to `end` that follow each other in the file, but for short gaps.
 std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& piece, std::size_t first, std::size_t end,
                                         std::uint8_t* buffer, const std::function<void()>& check) {
-  std::size_t done = 0;  // of the extent `first`
-  while (first < end) {
-    std::array<iovec, most_vectors> vectors;
-    std::size_t count = 0;
-    for (std::size_t i = first; i < end && count < most_vectors; ++i) {
-      const std::size_t skipped = i == first ? done : 0;
-      vectors[count++] = {buffer + piece.extents[i].at + skipped, piece.extents[i].len - skipped};
-    }
-    const std::uint64_t position = piece.extents[first].file_offset + done;
+  std::array<std::uint8_t, most_gap> unused;  // what gaps hold
+  std::uint64_t position = piece.extents[first].file_offset;
+  std::vector<iovec> parts;
+  std::uint64_t known = position;
+  for (std::size_t i = first; i < end; ++i) {
+    const FilePiece::Extent& extent = piece.extents[i];
+    if (extent.file_offset != known)
+      parts.push_back({unused.data(), static_cast<std::size_t>(extent.file_offset - known)});
+    parts.push_back({buffer + extent.at, extent.len});
+    known = extent.file_offset + extent.len;
+  }
+  for (std::size_t next = 0; next < parts.size();) {
+    const std::size_t count = std::min(parts.size() - next, most_vectors);
     const ssize_t got =
-        preadv(c.source.descriptor, vectors.data(), static_cast<int>(count), static_cast<off_t>(position));
+        preadv(c.source.descriptor, parts.data() + next, static_cast<int>(count), static_cast<off_t>(position));
     if (got < 0 && errno == EINTR) {
       check();
       continue;
     }
     if (got <= 0) {
       const int error = got < 0 ? errno : 0;
-      const std::size_t chunk = chunk_at(c, piece, piece.extents[first].at + done);
+      const auto* at = static_cast<const std::uint8_t*>(parts[next].iov_base);
+      if (at >= unused.data() && at < unused.data() + unused.size()) {
+        at = static_cast<const std::uint8_t*>(parts[next + 1].iov_base);
+      }
+      const std::size_t chunk = chunk_at(c, piece, static_cast<std::size_t>(at - buffer));
       return ReadFailure{got < 0 ? ReadFailure::Kind::error : ReadFailure::Kind::ended, chunk, position, error};
     }
+    position += static_cast<std::uint64_t>(got);
     for (std::size_t left = static_cast<std::size_t>(got); left != 0;) {
-      const std::size_t part = std::min(left, piece.extents[first].len - done);
-      left -= part;
-      done += part;
-      if (done == piece.extents[first].len) {
-        ++first;
-        done = 0;
-      }
+      iovec& part = parts[next];
+      const std::size_t taken = std::min(left, part.iov_len);
+      left -= taken;
+      part.iov_base = static_cast<std::uint8_t*>(part.iov_base) + taken;
+      part.iov_len -= taken;
+      if (part.iov_len == 0) ++next;
     }
   }
   return std::nullopt;
@@ -80,12 +97,9 @@ std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& pi
 
 std::optional<ReadFailure> read_all(const FileChunks& c, const FilePiece& piece, std::uint8_t* buffer,
                                     const std::function<void()>& check) {
-  const std::vector<FilePiece::Extent>& extents = piece.extents;
-  for (std::size_t first = 0; first < extents.size();) {
+  for (std::size_t first = 0; first < piece.extents.size();) {
     std::size_t end = first + 1;
-    while (end < extents.size() && extents[end - 1].file_offset + extents[end - 1].len == extents[end].file_offset) {
-      ++end;
-    }
+    while (end < piece.extents.size() && has_short_gap(piece.extents, end)) ++end;
     if (const auto failure = read_extents(c, piece, first, end, buffer, check)) return failure;
     first = end;
   }
