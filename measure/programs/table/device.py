@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import warpcipher
 from pyarrow.parquet import encryption
 from warpcipher import parquet
-from warpcipher.parquet import modules
+from warpcipher.parquet import crypto
 from warpcipher_measure.program import Program, by_turns
 
 PAGES = [1 << 20, 64 << 10, 8 << 10]
@@ -73,8 +73,8 @@ class Modules:
         count = total // page
         self.key = os.urandom(16)
         self.plain = cupy.random.randint(0, 256, count * (HEADER + page), dtype="uint8")
-        sealed_header = HEADER + modules.OVERHEAD
-        sealed_page = sealed_header + page + modules.OVERHEAD
+        sealed_header = HEADER + crypto.OVERHEAD
+        sealed_page = sealed_header + page + crypto.OVERHEAD
         self.sealed = cupy.zeros(count * sealed_page, "uint8")
         numbers = np.arange(count, dtype="uint64")
 
@@ -84,10 +84,12 @@ class Modules:
         lengths = both(np.full(count, HEADER, "uint64"), np.full(count, page, "uint64"))
         places = both(numbers * (HEADER + page), numbers * (HEADER + page) + HEADER)
         begins = both(numbers * sealed_page, numbers * sealed_page + sealed_header)
-        texts = begins + modules.LENGTH + modules.NONCE
-        crypto = modules.FileCrypto(modules.GCM, b"table" + os.urandom(8))
+        texts = begins + crypto.LENGTH + crypto.NONCE
+        file_crypto = crypto.FileCrypto(crypto.GCM, b"table" + os.urandom(8))
         of_chunks = [
-            crypto.page_aads(chunk % 1000, chunk // 1000, False, min(PAGES_OF_CHUNK, count - first))
+            file_crypto.page_aads(
+                chunk % 1000, chunk // 1000, False, min(PAGES_OF_CHUNK, count - first)
+            )
             for chunk, first in enumerate(range(0, count, PAGES_OF_CHUNK))
         ]
         size = of_chunks[0][0].sizes[0]
@@ -102,11 +104,11 @@ class Modules:
         warpcipher.run_columns(
             "aes-128-gcm", "encrypt", self.key, self.plain, out=self.sealed, **sealing, **aads
         ).raise_for_status()
-        nonces = cupy.asarray(texts.astype("int64") - modules.NONCE)
+        nonces = cupy.asarray(texts.astype("int64") - crypto.NONCE)
         self.nonce_index = nonces[:, None] + cupy.arange(12)
         self.sealed[self.nonce_index] = cupy.asarray(ivs).reshape(-1, 12)
         self.out = cupy.zeros_like(self.plain)
-        opening = {"lengths": lengths + modules.TAG, "offsets": texts, "out_offsets": places}
+        opening = {"lengths": lengths + crypto.TAG, "offsets": texts, "out_offsets": places}
         self.host = {**opening, **aads, "ivs": ivs}
         there = {**opening, **aads, "aad": np.frombuffer(aads["aad"], "uint8")}
         self.device = {name: cupy.asarray(value) for name, value in there.items()}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .._uncopied import Uncopied
+from .crypto import ALGORITHMS, GCM
 from .file import BaseFile
 from .keyring import Key, check_key, closest_name
-from .modules import ALGORITHMS, GCM
 
 
 class ColumnKey(NamedTuple):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from ..formats import FormatError
 from ..formats.file_chunks import viewed
-from .file import BaseFile, Chunk, DecryptedChunk
-from .modules import (
+from .crypto import (
     DATA_HEADER,
     DATA_PAGE,
     DICTIONARY_HEADER,
@@ -24,6 +23,7 @@ from .modules import (
     column,
     not_authentic,
 )
+from .file import BaseFile, Chunk, DecryptedChunk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

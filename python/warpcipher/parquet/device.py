@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .crypto import wipe_any
 from .footer import PLAIN_MAGIC
 from .image import Image, enclosed
-from .modules import wipe_any
 
 
 class Device:

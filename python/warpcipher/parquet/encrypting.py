@@ -10,12 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
 from .config import ColumnKey, EncryptionConfig
-from .extras import place_pages, read_extras
-from .file import BaseFile
-from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
-from .image import BackgroundWriter, Image, Progress, Turns
-from .keyring import Keys, NoKeysError
-from .modules import (
+from .crypto import (
     BLOOM_BITSET,
     BLOOM_HEADER,
     COLUMN_INDEX,
@@ -29,6 +24,11 @@ from .modules import (
     Place,
     seal_modules,
 )
+from .extras import place_pages, read_extras
+from .file import BaseFile
+from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
+from .image import BackgroundWriter, Image, Progress, Turns
+from .keyring import Keys, NoKeysError
 from .reading import ParquetFile, opened_file
 from .sealing import Sealed, Sealing
 from .storage import Dest, SourceLike, refuse_source, writing

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from ..formats import FormatError
 from . import metadata as md
-from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
-from .modules import (
+from .crypto import (
     BLOOM_BITSET,
     BLOOM_HEADER,
     COLUMN_INDEX,
@@ -18,6 +17,7 @@ from .modules import (
     OVERHEAD,
     open_modules,
 )
+from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .thrift import Struct, first_struct, read
 
 _LONGEST_BLOOM_HEADER = 64

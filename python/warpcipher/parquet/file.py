@@ -13,9 +13,9 @@ from .. import _native
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from . import metadata as md
+from .crypto import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
 from .footer import read_footer
 from .keyring import Keys, MissingKeyError
-from .modules import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
 from .storage import Source, SourceLike
 from .thrift import LIST, Struct, read_whole, refusing
 

@@ -16,8 +16,7 @@ import warpcipher as wc
 
 from ..formats import FormatError
 from . import metadata as md
-from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
-from .modules import (
+from .crypto import (
     ALGORITHMS,
     FOOTER,
     LENGTH,
@@ -30,6 +29,7 @@ from .modules import (
     not_authentic,
     open_modules,
 )
+from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
 from .storage import Source
 from .thrift import BINARY, TRUE, Struct, read, read_whole
 

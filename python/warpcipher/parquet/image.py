@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
+from .crypto import OFFSET_INDEX, wipe_any
 from .decryption import Decryption
 from .extras import move_offset_index, read_extras
 from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .footer import PLAIN_MAGIC
-from .modules import OFFSET_INDEX, wipe_any
 from .thrift import LIST, refusing, write
 
 if TYPE_CHECKING:

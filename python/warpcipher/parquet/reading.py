@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._memory import allocate
+from .crypto import wipe_any
 from .decode import ArrowDecoder
 from .device import CudfDecoder, Device
 from .file import BaseFile
 from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed, overview
 from .keyring import Keys
-from .modules import wipe_any
 from .storage import Dest, Source, SourceLike, refuse_source, writing
 
 if TYPE_CHECKING:

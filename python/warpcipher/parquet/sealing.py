@@ -7,18 +7,8 @@ from dataclasses import dataclass
 
 from ..formats import FormatError
 from . import metadata as md
+from .crypto import MOST_ORDINAL, OVERHEAD, FileCrypto, ModuleBatch
 from .file import DecryptedChunk
-from .modules import (
-    DATA_HEADER,
-    DATA_PAGE,
-    DICTIONARY_HEADER,
-    DICTIONARY_PAGE,
-    MOST_ORDINAL,
-    OVERHEAD,
-    FileCrypto,
-    ModuleBatch,
-    Place,
-)
 from .thrift import read, read_whole, write
 
 
@@ -148,17 +138,12 @@ class Sealing:
             out = page_at[-1] + size + overhead
         head_aads, page_aads = crypto.page_aads(ordinal, chunk.column, dictionary, count)
 
-        def place(number: int, first: int, rest: int) -> Place:
-            page = number - dictionary
-            return Place(first if page < 0 else rest, ordinal, chunk.column, chunk.name, page)
-
         self._heads.add(
             key,
             head_at,
             texts,
             [len(header) for header in headers],
             head_aads,
-            lambda number: place(number, DICTIONARY_HEADER, DATA_HEADER),
         )
         self._head_bytes += b"".join(headers)
         self._pages.add(
@@ -167,7 +152,6 @@ class Sealing:
             [page for _, page, _ in pages],
             [size for _, _, size in pages],
             page_aads if overhead == OVERHEAD else None,
-            lambda number: place(number, DICTIONARY_PAGE, DATA_PAGE),
         )
         start = self.start + self.size
         size = out - self.size

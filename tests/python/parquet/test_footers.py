@@ -14,7 +14,7 @@ from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.modules import FOOTER, Place, seal_modules
+from warpcipher.parquet.crypto import FOOTER, Place, seal_modules
 from warpcipher.parquet.storage import Source
 
 SIGNED, SEALED = b"PAR1", b"PARE"

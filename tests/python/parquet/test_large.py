@@ -13,7 +13,7 @@ from parquet_cases import KEY, pa, pq, read_plain, table, write
 from warpcipher import parquet
 from warpcipher.parquet import EncryptionConfig, footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.modules import FOOTER, Place, seal_modules
+from warpcipher.parquet.crypto import FOOTER, Place, seal_modules
 from warpcipher.parquet.storage import Source
 
 HOLE = 5 << 30

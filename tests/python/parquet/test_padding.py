@@ -17,20 +17,20 @@ from parquet_cases import CTR, KEY, KEYS, bloomed, read_by_pyarrow, read_plain, 
 from test_device import cupy as cupy
 from warpcipher import parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import encrypting, modules, sealing
+from warpcipher.parquet import crypto, encrypting, sealing
 from warpcipher.parquet import metadata as md
 
 aead = pytest.importorskip("cryptography.hazmat.primitives.ciphers.aead")
 
 PADDING = {"zeros": bytes(60), "junk": b"\x15\x02\x19" * 9, "one zero": b"\0"}
 KINDS = [
-    modules.FOOTER,
-    modules.COLUMN_METADATA,
-    modules.DATA_HEADER,
-    modules.DICTIONARY_HEADER,
-    modules.COLUMN_INDEX,
-    modules.OFFSET_INDEX,
-    modules.BLOOM_HEADER,
+    crypto.FOOTER,
+    crypto.COLUMN_METADATA,
+    crypto.DATA_HEADER,
+    crypto.DICTIONARY_HEADER,
+    crypto.COLUMN_INDEX,
+    crypto.OFFSET_INDEX,
+    crypto.BLOOM_HEADER,
 ]
 KEYS_OF_COLUMNS = {b"": KEY, "s": KEYS[32]}
 Pad = Callable[..., bytes]
@@ -47,20 +47,20 @@ def padded(monkeypatch: pytest.MonkeyPatch) -> Pad:
         def pad(text: bytes) -> bytes:
             return text[:-1] if padding is None else text + padding
 
-        def seal(texts: Any, crypto: modules.FileCrypto, _: str) -> list[bytes]:
+        def seal(texts: Any, file_crypto: crypto.FileCrypto, _: str) -> list[bytes]:
             found = []
             for text, key, place in texts:
-                nonce = os.urandom(modules.NONCE)
+                nonce = os.urandom(crypto.NONCE)
                 whole = pad(text) if place.kind in kinds else text
                 box = aead.AESGCM(key)
-                sealed = nonce + box.encrypt(nonce, whole, crypto.module_aad(place))
-                found.append(len(sealed).to_bytes(modules.LENGTH, "little") + sealed)
+                sealed = nonce + box.encrypt(nonce, whole, file_crypto.module_aad(place))
+                found.append(len(sealed).to_bytes(crypto.LENGTH, "little") + sealed)
             return found
 
         def pad_header(header: bytes, what: str, overhead: int) -> tuple[bytes, int, int, int]:
             text, page, *sizes = seal_header(header, what, overhead)
             is_dictionary = page == md.DICTIONARY_PAGE
-            kind = modules.DICTIONARY_HEADER if is_dictionary else modules.DATA_HEADER
+            kind = crypto.DICTIONARY_HEADER if is_dictionary else crypto.DATA_HEADER
             return pad(text) if kind in kinds else text, page, *sizes
 
         sink = io.BytesIO()
@@ -109,12 +109,12 @@ def all_chunks(source: Any, keys: Any, device: int | None = None) -> Any:
 
 
 @pytest.mark.parametrize("padding", PADDING)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: modules.NAMES[kind])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: crypto.NAMES[kind])
 def test_what_follows_a_struct_is_ignored(
     padded: Pad, cupy: object, kind: int, padding: str, tmp_path: Path
 ) -> None:
     """Every way through the file gives what the file without padding gives."""
-    blooms = kind == modules.BLOOM_HEADER
+    blooms = kind == crypto.BLOOM_HEADER
     plain, like = plain_file(blooms), without_padding(blooms)
     data = padded(plain, [kind], PADDING[padding])
     assert len(data) > len(like)

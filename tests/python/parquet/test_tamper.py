@@ -31,7 +31,7 @@ from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, decode, footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.modules import (
+from warpcipher.parquet.crypto import (
     FOOTER,
     MOST_ORDINAL,
     OVERHEAD,

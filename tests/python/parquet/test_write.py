@@ -25,7 +25,7 @@ from parquet_cases import (
 )
 from warpcipher import parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import EncryptionConfig, encrypting, footer, modules, thrift
+from warpcipher.parquet import EncryptionConfig, crypto, encrypting, footer, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.storage import Source
 
@@ -274,7 +274,7 @@ def test_beyond_the_limits_of_the_format(monkeypatch: pytest.MonkeyPatch, tmp_pa
             parquet.encrypt(plain, path, EncryptionConfig(KEY))
         monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
-    assert modules.MOST_ORDINAL == 32767
+    assert crypto.MOST_ORDINAL == 32767
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted modules: their layout, their AADs, and runs over many of them (Encryption.md 4.4, 5.1).
+"""Encrypted modules: their layout, their AADs, and batches of them (Encryption.md 4.4, 5.1).
 
     GCM  length u32 LE | nonce 12 | ciphertext | tag 16
     CTR  length u32 LE | nonce 12 | ciphertext           only pages of AES_GCM_CTR_V1
@@ -15,8 +15,9 @@ import contextlib
 import secrets
 import struct
 from array import array
-from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import warpcipher as wc
@@ -24,7 +25,6 @@ import warpcipher as wc
 from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
-from ..formats.file_chunks import failure_of, raise_failure
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -120,9 +120,13 @@ class FileCrypto(NamedTuple):
         return Aads(heads, column(sizes)), Aads(pages, column(sizes))
 
 
+def _empty() -> array[int]:
+    return array("Q")
+
+
 class ModuleBatch:
-    """Modules that are decrypted or encrypted in as few runs as there are algorithms: one, unless
-    a file has keys of several sizes, or pages in CTR.
+    """Modules in host memory that are decrypted or encrypted in as few runs as there are
+    algorithms: one, unless a file has keys of several sizes, or pages in CTR.
 
     Decryption: `add` takes positions of modules in the input and of plaintexts in the output.
     Encryption: the other way round; lengths and nonces are then written into the output.
@@ -131,7 +135,7 @@ class ModuleBatch:
     def __init__(self, engine: str, *, encrypt: bool = False) -> None:
         self._engine = engine
         self._encrypt = encrypt
-        self._groups: dict[tuple[str, bool], _Group] = {}
+        self._groups: dict[tuple[int, bool], _Group] = {}
 
     def add(
         self,
@@ -140,109 +144,65 @@ class ModuleBatch:
         plain: Column,
         lengths: Column,
         aads: Aads | None,
-        places: Callable[[int], Place],
+        places: Sequence[Place] = (),
     ) -> None:
         """Adds modules under one key.
 
         modules: where each begins, at its length. plain: where each plaintext begins. lengths: of
-        the plaintexts. aads: None for pages in CTR. places: a function from the number of a module
-        in this call to its `Place`, for errors.
+        the plaintexts. aads: None for pages in CTR. places: of each, for errors of decryption.
         """
-        mode = "gcm" if aads is not None else "ctr"
-        algorithm = f"aes-{8 * len(key)}-{mode}"
-        group = self._groups.setdefault((algorithm, aads is not None), _Group())
-        group.add(key, modules, plain, lengths, aads, places)
-
-    def run(self, data: Any, out: Any, nonces: memoryview | None = None) -> None:
-        """Runs them. Data and out must not overlap.
-
-        nonces: decryption reads the nonces from here; None: from data, which is then host memory.
-        Raises InvalidTag with the place of the first module that is not authentic.
-        """
-        for (algorithm, authenticated), group in self._groups.items():
-            group.run(algorithm, authenticated, self._encrypt, self._engine, data, out, nonces)
-
-    def read(self, descriptor: int, out: Any) -> None:
-        """Decrypts modules of a file, in GCM, into memory of a GPU: `add` was given their places
-        in the file. Raises as `run`, and OSError."""
-        for (algorithm, _), group in self._groups.items():
-            group.read(algorithm, self._engine, descriptor, out)
-
-
-class _Group:
-    """The modules of one algorithm."""
-
-    def __init__(self) -> None:
-        self._keys: dict[bytes, int] = {}
-        self._key_index = array("Q")
-        self._modules = array("Q")
-        self._plain = array("Q")
-        self._lengths = array("Q")
-        self._aads: list[bytes] = []
-        self._aad_sizes = array("Q")
-        self._places: list[tuple[int, Callable[[int], Place]]] = []
-
-    def add(
-        self,
-        key: bytes,
-        modules: Column,
-        plain: Column,
-        lengths: Column,
-        aads: Aads | None,
-        places: Callable[[int], Place],
-    ) -> None:
-        number = self._keys.setdefault(key, len(self._keys))
-        self._places.append((len(self._modules), places))
-        self._key_index.extend(array("Q", [number]) * len(modules))
-        _extend(self._modules, modules)
-        _extend(self._plain, plain)
-        _extend(self._lengths, lengths)
+        group = self._groups.setdefault((len(key), aads is not None), _Group())
+        number = group.keys.setdefault(key, len(group.keys))
+        group.key_index.extend(array("Q", [number]) * len(modules))
+        group.modules.extend(modules)
+        group.plain.extend(plain)
+        group.lengths.extend(lengths)
+        group.places.extend(places)
         if aads is not None:
-            self._aads.append(aads.data)
-            _extend(self._aad_sizes, aads.sizes)
+            group.aads.append(aads.data)
+            group.aad_sizes.extend(aads.sizes)
 
-    def run(
-        self,
-        algorithm: str,
-        authenticated: bool,
-        encrypt: bool,
-        engine: str,
-        data: Any,
-        out: Any,
-        nonces: memoryview | None,
+    def run(self, data: Buffer, out: Buffer) -> None:
+        """Runs them. Data and out must not overlap. Raises InvalidTag with the place of the first
+        module that is not authentic."""
+        for (size, authenticated), group in self._groups.items():
+            if group.modules:
+                self._run(f"aes-{8 * size}-", authenticated, group, data, out)
+
+    def _run(
+        self, cipher: str, authenticated: bool, group: _Group, data: Buffer, out: Buffer
     ) -> None:
-        count = len(self._modules)
-        if not count:
-            return
-        heads: Any = data if nonces is None else nonces
-        if encrypt:
-            heads = out
-            fresh = secrets.token_bytes(NONCE * count)
-            _native.write_module_heads(out, self._modules, self._lengths, fresh, not authenticated)
+        if self._encrypt:
+            fresh = secrets.token_bytes(NONCE * len(group.modules))
+            _native.write_module_heads(out, group.modules, group.lengths, fresh, not authenticated)
         found = _native.module_texts(
-            heads, self._modules, self._lengths, self._aad_sizes, not authenticated
+            out if self._encrypt else data,
+            group.modules,
+            group.lengths,
+            group.aad_sizes,
+            not authenticated,
         )
         texts, sealed, starts = map(column, found[:3])
         options: dict[str, Any] = {}
         if authenticated:
             options = {
-                "aad": b"".join(self._aads),
-                "aad_lengths": self._aad_sizes,
+                "aad": b"".join(group.aads),
+                "aad_lengths": group.aad_sizes,
                 "aad_offsets": starts,
             }
-        many = len(self._keys) > 1
+        many = len(group.keys) > 1
         done = wc.run_columns(
-            cast("AlgorithmName", algorithm),
-            "encrypt" if encrypt else "decrypt",
-            list(self._keys) if many else next(iter(self._keys)),
+            cast("AlgorithmName", cipher + ("gcm" if authenticated else "ctr")),
+            "encrypt" if self._encrypt else "decrypt",
+            list(group.keys) if many else next(iter(group.keys)),
             data,
-            lengths=self._lengths if encrypt else sealed,
-            offsets=self._plain if encrypt else texts,
-            key_index=self._key_index if many else None,
+            lengths=group.lengths if self._encrypt else sealed,
+            offsets=group.plain if self._encrypt else texts,
+            key_index=group.key_index if many else None,
             ivs=found[3],
             out=out,
-            out_offsets=texts if encrypt else self._plain,
-            engine=engine,
+            out_offsets=texts if self._encrypt else group.plain,
+            engine=self._engine,
             **options,
         )
         try:
@@ -250,44 +210,21 @@ class _Group:
         except wc.InvalidTag:
             wipe_any(out)
             bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
-            raise not_authentic(self._place(bad)) from None
-
-    def read(self, algorithm: str, engine: str, descriptor: int, out: Any) -> None:
-        if not self._modules:
-            return
-        many = len(self._keys) > 1
-        failure = failure_of(
-            descriptor,
-            algorithm,
-            list(self._keys) if many else next(iter(self._keys)),
-            out,
-            None,
-            key_index=self._key_index if many else None,
-            out_offsets=self._plain,
-            tag_length=TAG,
-            # Each with the nonce before it.
-            offsets=array("Q", [module + LENGTH for module in self._modules]),
-            lengths=self._lengths,
-            aad=b"".join(self._aads),
-            aad_offsets=array("Q", accumulate(self._aad_sizes[:-1], initial=0)),
-            aad_lengths=self._aad_sizes,
-            engine=engine,
-        )
-        if failure is not None and failure[0] == "tag":
-            raise not_authentic(self._place(failure[1]))
-        if failure is not None:
-            raise_failure(*failure)
-
-    def _place(self, number: int) -> Place:
-        first, places = next(entry for entry in reversed(self._places) if entry[0] <= number)
-        return places(number - first)
+            raise not_authentic(group.places[bad]) from None
 
 
-def _extend(to: array[int], values: Column) -> None:
-    if isinstance(values, memoryview):
-        to.frombytes(values.cast("B"))
-    else:
-        to.extend(values)
+@dataclass(slots=True)
+class _Group:
+    """The modules of one algorithm."""
+
+    keys: dict[bytes, int] = field(default_factory=dict)
+    key_index: array[int] = field(default_factory=_empty)
+    modules: array[int] = field(default_factory=_empty)
+    plain: array[int] = field(default_factory=_empty)
+    lengths: array[int] = field(default_factory=_empty)
+    aad_sizes: array[int] = field(default_factory=_empty)
+    aads: list[bytes] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
 
 
 def wipe_any(buffer: Any) -> None:
@@ -308,10 +245,6 @@ def not_authentic(place: Place | str) -> Exception:
     return error
 
 
-def _always(place: Place) -> Callable[[int], Place]:
-    return lambda _: place
-
-
 def open_modules(
     modules: Sequence[tuple[Buffer, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
 ) -> list[bytes]:
@@ -325,7 +258,7 @@ def open_modules(
             raise FormatError(f"{place}: {len(view)} bytes, and its length says otherwise")
         size = len(view) - OVERHEAD
         aad = crypto.module_aad(place)
-        batch.add(key, [len(data)], [ends[-1]], [size], Aads(aad, [len(aad)]), _always(place))
+        batch.add(key, [len(data)], [ends[-1]], [size], Aads(aad, [len(aad)]), [place])
         data += view
         ends.append(ends[-1] + size)
     out = bytearray(ends[-1])
@@ -342,7 +275,7 @@ def seal_modules(
     start = 0
     for text, key, place in texts:
         aad = crypto.module_aad(place)
-        batch.add(key, [ends[-1]], [start], [len(text)], Aads(aad, [len(aad)]), _always(place))
+        batch.add(key, [ends[-1]], [start], [len(text)], Aads(aad, [len(aad)]))
         start += len(text)
         ends.append(ends[-1] + len(text) + OVERHEAD)
     out = bytearray(ends[-1])
