@@ -39,9 +39,9 @@ struct Layout {
   std::uint64_t begin = 0;
 };
 
-class Chunks {
+class TestChunks {
  public:
-  Chunks(const Algorithm& algorithm, const Layout& layout) : has_mac_(!algorithm.is_aead()) {
+  TestChunks(const Algorithm& algorithm, const Layout& layout) : has_mac_(!algorithm.is_aead()) {
     for (std::size_t k = 0; k < layout.keys; ++k) keys_.push_back(&random_key(algorithm));
     std::uint64_t place = 0;
     for (const std::uint64_t len : layout.lengths) {

@@ -71,7 +71,7 @@ void test_layouts(const Algorithm& algorithm, bool quick, Test& test) {
   for (unsigned i = 0; i < (quick ? 12 : 200); ++i) {
     Layout layout = random_layout(quick, algorithm.is_aead());
     if (i == 3) layout.begin = (std::uint64_t{5} << 30) + 3;  // the file is sparse
-    Chunks chunks(algorithm, layout);
+    TestChunks chunks(algorithm, layout);
     std::optional<ReadFailure> failure;
     const Bytes got =
         chunks.read(static_cast<int>(i % 2) * (cuda_engine().devices().size() > 1 ? 1 : 0), random_options(), failure);
@@ -91,7 +91,7 @@ void test_joint(const Algorithm& algorithm, bool quick, Test& test) {
     layout.tags_given = i % 3 == 2;
     layout.parts = i >= 3;
     layout.ends_alone = true;
-    Chunks chunks(algorithm, layout);
+    TestChunks chunks(algorithm, layout);
     std::optional<ReadFailure> failure;
     test.check(chunks.read(0, {}, failure) == chunks.expected() && !failure && chunks.error().empty(),
                "joint read " + std::to_string(i) + ": other bytes" + chunks.error());
@@ -116,7 +116,7 @@ void test_windows(const Algorithm& algorithm, bool quick, Test& test) {
     layout.iv_in_file = i % 3 == 1;
     layout.tags_given = i % 3 == 2;
     layout.parts = layout.ends_alone = i % 4 != 0;
-    Chunks chunks(algorithm, layout);
+    TestChunks chunks(algorithm, layout);
     ReadOptions options;
     options.threads = 1 + random_below(6);
     options.piece_len = i % 4 == 3 ? 10'000 : 5000;
@@ -138,7 +138,7 @@ void test_windows(const Algorithm& algorithm, bool quick, Test& test) {
 void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
   for (unsigned i = 0; i < (quick ? 8 : 60); ++i) {
     Layout layout = random_layout(quick, algorithm.is_aead());
-    Chunks chunks(algorithm, layout);
+    TestChunks chunks(algorithm, layout);
     const std::size_t bad = random_below(chunks.count());
     const bool cuts = i % 2 == 0 && chunks.len_in_file(bad) != 0;
     std::uint64_t end = 0;
@@ -167,7 +167,7 @@ void test_remains(const Algorithm& algorithm, Test& test) {
   Layout layout;
   layout.lengths.assign(60, 4096);
   layout.parts = true;
-  Chunks chunks(algorithm, layout);
+  TestChunks chunks(algorithm, layout);
   ReadOptions options;
   options.threads = 1;
   options.piece_len = room;
@@ -197,7 +197,7 @@ void test_out_of_memory(const Algorithm& algorithm, Test& test) {
     Layout layout;
     layout.lengths.assign(40, 16384);
     layout.ends_alone = layout.parts = true;
-    Chunks chunks(algorithm, layout);
+    TestChunks chunks(algorithm, layout);
     ReadOptions options;
     options.piece_len = is_joint ? 0 : 200'000;  // no test before had such slots: the library keeps memory
     bool is_done = false;
