@@ -9,7 +9,6 @@ import ctypes
 import functools
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import warpcipher as wc
 
-from . import _native
+from . import _native, timing
 from .cases import Case, works_on_gpu
 from .machine import cores
 from .memory import CACHES_SPANNED, DeviceMemory, HostMemory, Memory, fill
@@ -107,14 +106,17 @@ def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
 def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
     """Bounds inside a GPU: memory, shared memory, logic, and the start of a kernel."""
     warm_up(stream)
+    count = settings.repetitions
     size = _device_copy_bytes(DEVICE_COPY, stream.device)
     source, target = DeviceMemory(size, stream), DeviceMemory(size, stream)
     fill(source, stream)
-    copied = _copies(stream, [(target, source)], size, settings.repetitions)
-    pipes = {
-        pipe: [stream.pipe_rate(pipe, PIPE_OPERATIONS)[0] for _ in range(settings.repetitions)]
+    clock = timing.device_clock(stream)
+    copied = _repeat(_copy(stream, target, source), count, clock)
+    launched = _repeat(stream.launch_nothing, 10 * count, wait=stream.wait)
+    shared, logic = (
+        Spread.of([stream.pipe_rate(pipe, PIPE_OPERATIONS)[0] for _ in range(count)])
         for pipe in ("shared_load", "logic")
-    }
+    )
     return [
         Bound(
             "dram",
@@ -124,19 +126,19 @@ def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
         ),
         Bound(
             "shared",
-            Spread.of(pipes["shared_load"]),
+            shared,
             "loads of 32 bits a clock and multiprocessor",
             "a kernel of loads from shared memory, each lane from its own bank",
         ),
         Bound(
             "logic",
-            Spread.of(pipes["logic"]),
+            logic,
             "operations a clock and multiprocessor",
             "a kernel of three-input logic operations on 32-bit registers",
         ),
         Bound(
             "launch",
-            Spread.of([seconds * 1e6 for seconds in _launches(stream, settings.repetitions)]),
+            launched.times(1e6),
             "microseconds",
             "a kernel that does nothing, started and waited for",
         ),
@@ -150,14 +152,25 @@ def of_link(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
     device, other = DeviceMemory(size, stream), DeviceMemory(size, stream)
     fill(host, None)
     fill(other, stream)
+    second = _native.WorkStream(stream.device)
+    inward, outward = _copy(stream, device, host), _copy(stream, back, other)
+    outward_beside = _copy(second, back, other)
+
+    def both() -> None:
+        inward()
+        outward_beside()
+        stream.wait()
+        second.wait()
+
+    clock, count = timing.device_clock(stream), settings.repetitions
     what = f"copies of {size} bytes, page-locked host memory"
-    to_device = _copies(stream, [(device, host)], size, settings.repetitions)
-    to_host = _copies(stream, [(back, other)], size, settings.repetitions)
-    both = _copies(stream, [(device, host), (back, other)], size, settings.repetitions)
     return [
-        Bound("to_device", to_device.rate(size / GIGA), "GB/s", f"{what} to the GPU"),
-        Bound("to_host", to_host.rate(size / GIGA), "GB/s", f"{what} from the GPU"),
-        Bound("both_ways", both.rate(size / GIGA), "GB/s each way", f"{what}, both ways at once"),
+        Bound(name, taken.rate(size / GIGA), unit, f"{what} {how}")
+        for name, taken, unit, how in (
+            ("to_device", _repeat(inward, count, clock), "GB/s", "to the GPU"),
+            ("to_host", _repeat(outward, count, clock), "GB/s", "from the GPU"),
+            ("both_ways", _repeat(both, count), "GB/s each way", "both ways at once"),
+        )
     ]
 
 
@@ -276,46 +289,16 @@ def _device_copy_bytes(wanted: int, device: int) -> int:
     return max(1 << 20, min(wanted, free // 8))
 
 
-def _copies(
-    stream: _native.WorkStream, pairs: list[tuple[Memory, Memory]], size: int, repetitions: int
+def _copy(stream: _native.WorkStream, target: Memory, source: Memory) -> Callable[[], None]:
+    return functools.partial(stream.copy, target.pointer, source.pointer, source.size)
+
+
+def _repeat(
+    action: Callable[[], object],
+    repetitions: int,
+    clock: timing.Clock = timing.host_clock,
+    wait: Callable[[], object] = lambda: None,
 ) -> Spread:
-    """Seconds until a copy for each (target, source) is done; the second on a stream of its own."""
-    other = _native.WorkStream(stream.device)
-    streams = (stream, other)
-
-    def copy() -> None:
-        for used, (target, source) in zip(streams, pairs, strict=False):
-            used.copy(target.pointer, source.pointer, size)
-        for used in streams:
-            used.wait()
-
-    if len(pairs) > 1:
-        return _repeat(copy, repetitions)
-    stopwatch = _native.Stopwatch(stream)
-    taken = []
-    for _ in range(repetitions + 1):  # the first warms up
-        stopwatch.start()
-        stream.copy(pairs[0][0].pointer, pairs[0][1].pointer, size)
-        stopwatch.stop()
-        taken.append(stopwatch.seconds())
-    return Spread.of(taken[1:])
-
-
-def _launches(stream: _native.WorkStream, repetitions: int) -> list[float]:
-    taken = []
-    for _ in range(10 * repetitions + 1):
-        start = time.perf_counter()
-        stream.launch_nothing()
-        stream.wait()
-        taken.append(time.perf_counter() - start)
-    return taken[1:]
-
-
-def _repeat(action: Callable[[], object], repetitions: int) -> Spread:
-    action()
-    taken = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return Spread.of(taken)
+    """Seconds of an action; the first, which warms up, does not count."""
+    work = timing.Work(lambda _: action(), 1, wait, None)
+    return Spread.of([clock(work, 0, 1) for _ in range(repetitions + 1)][1:])

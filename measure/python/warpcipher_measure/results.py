@@ -6,7 +6,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from typing import Any, TypeAlias
+
+import warpcipher as wc
 
 from .settings import Effective
 
@@ -28,6 +31,10 @@ class Spread:
     def rate(self, amount: float) -> Spread:
         """`amount` over each of these times."""
         return Spread(amount / self.median, amount / self.most, amount / self.least, self.count)
+
+    def times(self, factor: float) -> Spread:
+        """In another unit."""
+        return Spread(self.median * factor, self.least * factor, self.most * factor, self.count)
 
 
 @dataclass(frozen=True)
@@ -150,13 +157,18 @@ class PeerRow:
     ratio: Spread | None = None
 
 
+def now() -> str:
+    """UTC, ISO 8601."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
 @dataclass(kw_only=True)
 class _Run:
-    """What every report has. started: UTC, ISO 8601."""
+    """What every report has."""
 
-    version: str
-    started: str
     machine: Machine
+    version: str = wc.__version__
+    started: str = field(default_factory=now)
     seconds: float = 0.0
     skipped: list[LeftOut] = field(default_factory=list)
 

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -50,12 +49,7 @@ class _Run:
         if not self._groups:
             reasons = "; ".join(dict.fromkeys(entry.reason for entry in skipped))
             raise wc.EngineError(f"nothing of this can be measured here: {reasons}")
-        self._report = Report(
-            version=wc.__version__,
-            started=now(),
-            settings=self._settings,
-            machine=found,
-        )
+        self._report = Report(settings=self._settings, machine=found)
         self._bounds: dict[str, Bound] = {}
         self._stream: _native.WorkStream | None = None
         if any(group.cases[0].engine.memory == "device" for group in self._groups) or any(
@@ -251,7 +245,7 @@ def run_paper(
     ValueError: an unknown paper, or a wrong setting. EngineError: a variant gave a wrong result, or
     nothing of the paper can run here; the text says what it needs.
     """
-    start, started = time.perf_counter(), now()
+    start = time.perf_counter()
     settings = settings or LabSettings()
     paper = find_paper(name)
     paper.values(settings)  # refuses before anything is measured
@@ -262,28 +256,7 @@ def run_paper(
     if reasons and all(reasons):
         raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons[0]}")
     paper.run(session)
-    report = PaperReport(
-        paper=paper.name,
-        title=paper.title,
-        citation=paper.citation,
-        version=wc.__version__,
-        started=started,
-        quick=session.quick,
-        repetitions=session.repetitions,
-        values=session.values,
-        machine=found,
-        measurements=session.measurements,
-        tables=session.tables,
-        plots=session.plots,
-        conclusions=session.conclusions,
-        skipped=session.skipped,
-    )
-    return finish(report, start)
-
-
-def now() -> str:
-    """UTC, ISO 8601."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return finish(session.report, start)
 
 
 def finish(report: AnyReport, start: float) -> AnyReport:

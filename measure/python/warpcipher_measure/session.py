@@ -20,6 +20,7 @@ from .results import (
     LeftOut,
     Machine,
     Measurement,
+    PaperReport,
     Plot,
     Point,
     Series,
@@ -74,20 +75,21 @@ class Session:
         machine: Machine,
         observe: Callable[[object], object] = lambda _: None,
     ) -> None:
-        self.paper = paper.name
         self.values = paper.values(settings)
         self.quick = settings.quick
-        self.repetitions = repetitions_of(settings.repetitions, settings.quick)
-        self.machine = machine
         self.settings = settings
-        self.device = settings.device
+        self.paper = paper
+        self.machine = machine
         self.variants = variants(paper.name) if paper.name in _native.papers() else {}
-        self.measurements: list[Measurement] = []
-        self.tables: list[Table] = []
-        self.plots: list[Plot] = []
-        self.conclusions: list[Conclusion] = []
-        self.skipped: list[LeftOut] = []
-        self._of_paper = paper
+        self.report = PaperReport(
+            paper=paper.name,
+            title=paper.title,
+            citation=paper.citation,
+            quick=settings.quick,
+            repetitions=repetitions_of(settings.repetitions, settings.quick),
+            values=self.values,
+            machine=machine,
+        )
         self._least_seconds = 0.0005 if settings.quick else 0.003
         self._most_seconds = 0.1 if settings.quick else 0.7
         self.observe = observe
@@ -122,8 +124,8 @@ class Session:
 
     def skip(self, what: str, reason: str) -> None:
         entry = LeftOut(what, reason)
-        if entry not in self.skipped:
-            self.skipped.append(entry)
+        if entry not in self.report.skipped:
+            self.report.skipped.append(entry)
             self.observe(entry)
 
     # --- the report -------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ class Session:
     def table(
         self, title: str, source: str, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]
     ) -> None:
-        self.tables.append(Table(title, source, header, tuple(rows)))
+        self.report.tables.append(Table(title, source, header, tuple(rows)))
 
     def lines(
         self,
@@ -143,15 +145,15 @@ class Session:
     ) -> None:
         """A plot of lines over logarithmic axes. labels: of x and y."""
         series = (*(Series.of(label, line) for label, line in lines.items()), *levels)
-        self.plots.append(Plot(name, title, *labels, series, log_x=True, log_y=True))
+        self.report.plots.append(Plot(name, title, *labels, series, log_x=True, log_y=True))
 
     def bars(
         self, name: str, title: str, labels: tuple[str, str], *series: Series, log_y: bool = False
     ) -> None:
-        self.plots.append(Plot(name, title, *labels, series, kind="bars", log_y=log_y))
+        self.report.plots.append(Plot(name, title, *labels, series, kind="bars", log_y=log_y))
 
     def conclude(self, said: str, here: str, holds: bool | None) -> None:
-        self.conclusions.append(Conclusion(said, here, holds))
+        self.report.conclusions.append(Conclusion(said, here, holds))
 
     def judge(self, claims: Iterable[str], verdicts: Iterable[tuple[str, bool]]) -> None:
         """A conclusion for each claim: what is found here, and whether it holds."""
@@ -166,7 +168,7 @@ class Session:
 
     def job(self, variant: str, key: bytes, iv: bytes = b"", **parameters: int) -> _native.Job:
         """A variant made ready. ValueError: what it does not take. EngineError: not here."""
-        return _native.Job(self.paper, variant, key, iv, parameters, self.device)
+        return _native.Job(self.paper.name, variant, key, iv, parameters, self.settings.device)
 
     def memory(self, variant: str, size: int) -> Memory:
         """Random bytes where a variant wants them. A size of 0 takes one byte."""
@@ -213,7 +215,7 @@ class Session:
     def need_stream(self) -> _native.WorkStream:
         """The session's stream. EngineError: no GPU."""
         if self.stream is None:
-            raise wc.EngineError(f"{self.paper} needs a GPU: {self.machine.without_gpu}")
+            raise wc.EngineError(f"{self.paper.name} needs a GPU: {self.machine.without_gpu}")
         return self.stream
 
     def run(
@@ -245,7 +247,7 @@ class Session:
             raise self.wrong(variant, what)
 
     def wrong(self, variant: str, what: str = "") -> wc.EngineError:
-        return wc.EngineError(f"variant {variant!r} of {self.paper} is wrong{what}")
+        return wc.EngineError(f"variant {variant!r} of {self.paper.name} is wrong{what}")
 
     def check_cipher(
         self, variant: str, algorithm: str, sizes: tuple[int, ...], **parameters: int
@@ -261,7 +263,7 @@ class Session:
             text = os.urandom(size)
             engine = "reference" if size <= REFERENCE_MOST else "cpu"
             cipher = wc.Cipher(cast("AlgorithmName", algorithm), key, engine=engine)
-            expected = getattr(cipher, self._of_paper.direction)(text, iv=iv or None)
+            expected = getattr(cipher, self.paper.direction)(text, iv=iv or None)
             job = self.job(variant, key, iv, **parameters)
             what = f" for {size} bytes of {algorithm}: it differs from the {engine} engine"
             self.expect(variant, job, text, expected, what)
@@ -277,7 +279,7 @@ class Session:
         return timing.measure(
             work,
             clock,
-            self.repetitions,
+            self.report.repetitions,
             self._least_seconds,
             self._most_seconds,
             least_repetitions=LEAST_REPETITIONS,
@@ -325,7 +327,7 @@ class Session:
             checked=checked,
             constant_time=known is None or known.constant_time,
         )
-        self.measurements.append(found)
+        self.report.measurements.append(found)
         self.observe(found)
         return found
 
@@ -340,10 +342,8 @@ class Session:
         **parameters: int,
     ) -> Measurement:
         """Checks a cipher, then times it from the first buffer into the second."""
-        algorithm = algorithm or self._of_paper.algorithm
-        self.check_cipher(
-            variant, algorithm, check_sizes or self._of_paper.check_sizes, **parameters
-        )
+        algorithm = algorithm or self.paper.algorithm
+        self.check_cipher(variant, algorithm, check_sizes or self.paper.check_sizes, **parameters)
         key, iv = fresh(algorithm)
         job = self.job(variant, key, iv, **parameters)
         source, target = buffers or self.buffers(variant, size)
@@ -385,16 +385,16 @@ class Session:
         names = list(names)
         if not self.all_can_run(names):
             return []
-        start = len(self.measurements)
+        start = len(self.report.measurements)
         self.rates(names, size, **parameters)
-        return [self.point(entry.variant, entry) for entry in self.measurements[start:]]
+        return [self.point(entry.variant, entry) for entry in self.report.measurements[start:]]
 
     def point(self, label: str, found: Measurement, gigabytes: float | None = None) -> Point:
         """A measurement, for the timeline. gigabytes: where it is not in bytes."""
         gpu = self.machine.gpu
         return Point(
             year=datetime.now(timezone.utc).year,
-            label=f"{self.paper}: {label}",
+            label=f"{self.paper.name}: {label}",
             gigabytes=found.gigabytes if gigabytes is None else gigabytes,
             device=gpu.name if gpu is not None else self.machine.cpu.model,
             source="measured here",

@@ -46,14 +46,14 @@ def run(session: Session) -> None:
         for paper in PAPERS.values():
             its_session = Session(paper, session.settings, session.machine, session.observe)
             points += paper.timeline(its_session)
-            session.skipped += its_session.skipped
-            session.measurements += [
+            session.report.skipped += its_session.report.skipped
+            session.report.measurements += [
                 replace(entry, variant=f"{paper.name}: {entry.variant}")
-                for entry in its_session.measurements
+                for entry in its_session.report.measurements
             ]
         points += _product(session)
-    session.tables.append(_table(points))
-    session.plots.append(_plot(points))
+    session.report.tables.append(_table(points))
+    session.report.plots.append(_plot(points))
     for point in points:
         session.observe(point)
 

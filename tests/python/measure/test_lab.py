@@ -240,8 +240,8 @@ def test_a_gpu_variant_says_what_it_needs() -> None:
     found = lab.Session(lab.find_paper("billava2022"), SMALL, machine.look(0))
     assert not found.can_run("kernel")
     assert not found.can_run("kernel")
-    assert [entry.what for entry in found.skipped] == ["variant kernel"]
-    assert "needs a GPU" in found.skipped[0].reason
+    assert [entry.what for entry in found.report.skipped] == ["variant kernel"]
+    assert "needs a GPU" in found.report.skipped[0].reason
 
 
 # --- the command ----------------------------------------------------------------------------------

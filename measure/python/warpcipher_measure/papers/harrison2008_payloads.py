@@ -394,7 +394,9 @@ def _figure7(session: Session, runner: Runner) -> None:
     size = size_of(orders[0])
     names = tuple(f"payload {i + 1}" for i in range(len(orders)))
     paper = [size / runner.paper(order).median / 1e9 for order in orders]
-    product = [size / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
+    product = [
+        size / runner.batch(order, session.report.repetitions).median / 1e9 for order in orders
+    ]
     session.bars(
         "figure7",
         "The same messages of both modes in seven orders (Figure 7)",

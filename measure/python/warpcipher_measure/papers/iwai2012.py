@@ -147,7 +147,7 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
     key = os.urandom(16)
     job = session.job(BEST, key, threads=session.values["threads"], blocks=blocks)
     trip = RoundTrip(session, size)
-    streams = [_native.WorkStream(session.device) for _ in range(max(PARTS))]
+    streams = [_native.WorkStream(session.settings.device) for _ in range(max(PARTS))]
     named = {"algorithm": ALGORITHM}
     kernel = session.measure(BEST, partial(trip.run, job, size, size), size, **named)
     serial = session.measure(
