@@ -98,21 +98,14 @@ using Expansion = void (*)(const std::uint8_t* key, std::size_t key_len, std::ui
 
 // out: the round keys.
 template <Expansion Expand>
-class KeyExpansion final : public Job {
- public:
-  explicit KeyExpansion(const Setting& setting) : key_(setting.key) {
-    check_len("key", setting.key.size(), {16, 32});
-    check_len("iv", setting.iv.size(), {0});
-  }
-
-  void run(const Data& data, Stream) override {
-    check_len("out", data.out_len, {key_.size() == 16 ? std::size_t{176} : std::size_t{240}});
-    Expand(key_.data(), key_.size(), data.out);
-  }
-
- private:
-  SecretBytes key_;
-};
+std::unique_ptr<Job> key_expansion(const Setting& setting) {
+  check_len("key", setting.key.size(), {16, 32});
+  check_len("iv", setting.iv.size(), {0});
+  return host_job([key = SecretBytes(setting.key)](const Data& data) {
+    check_len("out", data.out_len, {key.size() == 16 ? std::size_t{176} : std::size_t{240}});
+    Expand(key.data(), key.size(), data.out);
+  });
+}
 
 // ---- the naive cipher (section 3.1) ---------------------------------------------------------------------------------
 
@@ -156,41 +149,34 @@ void mix_columns(std::uint8_t* state) {
   }
 }
 
-// One block after the other, a function for each step.
-class Naive final : public Job {
- public:
-  explicit Naive(const Setting& setting) : key_(setting) {}
+void encrypt_block(const aes::reference::Schedule& schedule, std::uint8_t* state) {
+  add_round_key(state, schedule.bytes);
+  for (int round = 1; round <= schedule.rounds; ++round) {
+    substitute_bytes(state);
+    shift_rows(state);
+    if (round < schedule.rounds) mix_columns(state);
+    add_round_key(state, schedule.bytes + 16 * round);
+  }
+}
 
-  void run(const Data& data, Stream) override {
+// One block after the other, a function for each step.
+std::unique_ptr<Job> naive(const Setting& setting) {
+  return host_job([key = Key(setting)](const Data& data) {
     check_blocks(data);
     std::uint8_t counter[16];
-    std::memcpy(counter, key_.counter, 16);
+    std::memcpy(counter, key.counter, 16);
     for (std::size_t i = 0; i < data.in_len; i += 16) {
       std::uint8_t state[16];
-      std::memcpy(state, key_.ctr ? counter : data.in + i, 16);
-      encrypt_block(state);
-      if (key_.ctr) {
+      std::memcpy(state, key.ctr ? counter : data.in + i, 16);
+      encrypt_block(*key.schedule, state);
+      if (key.ctr) {
         xor_bytes(state, state, data.in + i, 16);
         add_be128(counter, 1);
       }
       std::memcpy(data.out + i, state, 16);
     }
-  }
-
- private:
-  void encrypt_block(std::uint8_t* state) const {
-    const std::uint8_t* const round_keys = key_.schedule->bytes;
-    add_round_key(state, round_keys);
-    for (int round = 1; round <= key_.schedule->rounds; ++round) {
-      substitute_bytes(state);
-      shift_rows(state);
-      if (round < key_.schedule->rounds) mix_columns(state);
-      add_round_key(state, round_keys + 16 * round);
-    }
-  }
-
-  Key key_;
-};
+  });
+}
 
 // ---- the kernel (section 3.3) ---------------------------------------------------------------------------------------
 
@@ -267,26 +253,20 @@ __global__ void encrypt(const std::uint8_t* in, std::uint8_t* out, std::size_t l
   if (active) out[index] = key.ctr ? text[thread] ^ plain : text[thread];
 }
 
-class Parallel final : public KernelJob {
- public:
-  explicit Parallel(const Setting& setting)
-      : KernelJob(setting, encrypt, setting.parameters.take("threads", 512, 32, 1024, 32)) {
-    const Key host(setting);
-    std::memcpy(key_->round_keys, host.schedule->bytes, sizeof key_->round_keys);
-    std::memcpy(key_->counter, host.counter, sizeof key_->counter);
-    key_->rounds = host.schedule->rounds;
-    key_->ctr = host.ctr;
-    shared_len_ = shared_len(threads_);
-  }
-
-  void run(const Data& data, Stream stream) override {
-    check_blocks(data);
-    launch(encrypt, data.in_len, stream, data.in, data.out, data.in_len, *key_);
-  }
-
- private:
-  Secret<KernelKey> key_;
-};
+std::unique_ptr<Job> parallel(const Setting& setting) {
+  const Key host(setting);
+  Secret<KernelKey> key;
+  std::memcpy(key->round_keys, host.schedule->bytes, sizeof key->round_keys);
+  std::memcpy(key->counter, host.counter, sizeof key->counter);
+  key->rounds = host.schedule->rounds;
+  key->ctr = host.ctr;
+  const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024, 32));
+  return kernel_job({setting, encrypt, threads, shared_len(threads)},
+                    [key](const Launch& launch, const Data& data, Stream stream) {
+                      check_blocks(data);
+                      launch(encrypt, data.in_len, stream, data.in, data.out, data.in_len, *key);
+                    });
+}
 
 #endif
 
@@ -294,14 +274,12 @@ class Parallel final : public KernelJob {
 
 std::span<const Variant> billava2022() {
   static const Variant list[] = {
-      {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, construct<Naive>},
-      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false,
-       WARPCIPHER_LAB_GPU(construct<Parallel>)},
-      {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false,
-       construct<KeyExpansion<expand_plain>>},
+      {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, naive},
+      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false, WARPCIPHER_LAB_GPU(parallel)},
+      {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false, key_expansion<expand_plain>},
 #ifdef _OPENMP
       {"key-openmp", "key expansion, each column an OpenMP section (section 3.2)", false, false,
-       construct<KeyExpansion<expand_openmp>>},
+       key_expansion<expand_openmp>},
 #else
       {"key-openmp",
        "key expansion, each column an OpenMP section (section 3.2)",

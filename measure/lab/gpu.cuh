@@ -62,59 +62,71 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-// A job of one kernel, which runs with `threads_` a block and `shared_len_` bytes of dynamic shared memory.
-class KernelJob : public Job {
+// How a job starts its kernel: with `threads` a block and `shared_len` bytes of dynamic shared memory.
+class Launch {
  public:
+  template <class... Parameters>
+  Launch(const Setting& setting, void (*kernel)(Parameters...), std::uint32_t in_a_block, std::size_t shared)
+      : device(setting.device),
+        threads(in_a_block),
+        shared_len(shared),
+        kernel_(reinterpret_cast<const void*>(kernel)) {}
+
+  // Enqueues a kernel with a thread for each of `count`, in whole blocks; none for 0.
+  template <class... Parameters, class... Arguments>
+  void operator()(void (*kernel)(Parameters...), std::size_t count, Stream stream, Arguments&&... arguments) const {
+    if (count == 0) return;
+    const DeviceScope scope(device);
+    const auto blocks = static_cast<std::uint32_t>((count + threads - 1) / threads);
+    cuda::launch(kernel, {blocks, threads, shared_len}, stream, std::forward<Arguments>(arguments)...);
+  }
+
   // The runtime's figures of the kernel.
-  Facts facts() const override {
-    const DeviceScope scope(device_);
+  Facts facts() const {
+    const DeviceScope scope(device);
     cudaFuncAttributes attributes{};
     cuda::check(cudaFuncGetAttributes(&attributes, kernel_), "look at a kernel");
-    if (shared_len_ > 48 * 1024) {  // without asking for more than that, none would fit
+    if (shared_len > 48 * 1024) {  // without asking for more than that, none would fit
       cuda::check(
-          cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_len_)),
+          cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_len)),
           "reserve shared memory for a kernel");
     }
     int blocks = 0;
-    cuda::check(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, static_cast<int>(threads_), shared_len_),
-        "look at the occupancy of a kernel");
+    cuda::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, static_cast<int>(threads), shared_len),
+                "look at the occupancy of a kernel");
     int resident = 0;
-    cuda::check(cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device_),
+    cuda::check(cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device),
                 "look at the device");
     return {{"registers_a_thread", attributes.numRegs},
-            {"local_bytes_a_thread", static_cast<std::int64_t>(attributes.localSizeBytes)},
-            {"constant_bytes", static_cast<std::int64_t>(attributes.constSizeBytes)},
-            {"shared_bytes_a_block", static_cast<std::int64_t>(attributes.sharedSizeBytes + shared_len_)},
-            {"threads_a_block", threads_},
             {"blocks_a_multiprocessor", blocks},
-            {"threads_a_multiprocessor", static_cast<std::int64_t>(blocks) * threads_},
+            {"threads_a_multiprocessor", static_cast<std::int64_t>(blocks) * threads},
             {"most_threads_a_multiprocessor", resident}};
   }
 
- protected:
-  template <class... Parameters>
-  KernelJob(const Setting& setting, void (*kernel)(Parameters...), std::int64_t threads, std::size_t shared_len = 0)
-      : device_(setting.device),
-        threads_(static_cast<std::uint32_t>(threads)),
-        shared_len_(shared_len),
-        kernel_(reinterpret_cast<const void*>(kernel)) {}
-
-  // Enqueues the job's kernel with a thread for each of `count`, in whole blocks; none for 0.
-  template <class... Parameters, class... Arguments>
-  void launch(void (*kernel)(Parameters...), std::size_t count, Stream stream, Arguments&&... arguments) const {
-    if (count == 0) return;
-    const DeviceScope scope(device_);
-    const auto blocks = static_cast<std::uint32_t>((count + threads_ - 1) / threads_);
-    cuda::launch(kernel, {blocks, threads_, shared_len_}, stream, std::forward<Arguments>(arguments)...);
-  }
-
-  const int device_;
-  const std::uint32_t threads_;
-  std::size_t shared_len_;
+  const int device;
+  const std::uint32_t threads;
+  const std::size_t shared_len;
 
  private:
-  const void* kernel_;
+  const void* const kernel_;
 };
+
+// A job of one kernel: run(launch, data, stream).
+template <class Run>
+class KernelJob final : public Job {
+ public:
+  KernelJob(const Launch& launch, Run run) : launch_(launch), run_(std::move(run)) {}
+  void run(const Data& data, Stream stream) override { run_(launch_, data, stream); }
+  Facts facts() const override { return launch_.facts(); }
+
+ private:
+  const Launch launch_;
+  Run run_;
+};
+
+template <class Run>
+std::unique_ptr<Job> kernel_job(const Launch& launch, Run run) {
+  return std::make_unique<KernelJob<Run>>(launch, std::move(run));
+}
 
 }  // namespace warpcipher::lab

@@ -10,10 +10,9 @@
 //
 // Timing: lookups collide (shared) or serialise (constant) or touch more or fewer cache lines (texture) according to
 // the data. Not constant time.
-#include <optional>
+#include <memory>
 
 #include "core/bytes.hpp"
-#include "core/error.hpp"
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -47,50 +46,35 @@ void take_nothing(const Setting& setting) {
 }
 
 // Each thread's result is the XOR of what it read.
-struct Reads {
-  explicit Reads(const Setting& setting) {
-    take_nothing(setting);
-    reads = static_cast<std::uint32_t>(setting.parameters.take("reads", 1024, 1, 1 << 30));
-  }
+std::uint32_t take_reads(const Setting& setting) {
+  take_nothing(setting);
+  return static_cast<std::uint32_t>(setting.parameters.take("reads", 1024, 1, 1 << 30));
+}
 
-  static std::uint32_t threads(const Data& data) {
-    return static_cast<std::uint32_t>(whole_blocks_of_words(data, 256));
+template <Pattern ThePattern>
+std::uint32_t read_on_host(std::uint32_t reads, std::uint32_t thread) {
+  std::uint32_t state = first_state(thread);
+  std::uint32_t result = 0;
+  for (std::uint32_t i = 0; i < reads; ++i) {
+    const std::uint32_t place = place_of<ThePattern>(i, thread, state);
+    result ^= encryption_tables[place / 256][place % 256];
   }
-
-  std::uint32_t reads;
-};
+  return result;
+}
 
 // The same on the CPU, to check the kernels by.
-class HostReads final : public Job {
- public:
-  explicit HostReads(const Setting& setting) : reads_(setting) {
-    pattern_ = static_cast<Pattern>(setting.parameters.take("pattern", 0, 0, 2));
-  }
-
-  void run(const Data& data, Stream) override {
-    for (std::uint32_t thread = 0; thread < reads_.threads(data); ++thread) {
-      const std::uint32_t result = pattern_ == Pattern::uniform      ? read<Pattern::uniform>(thread)
-                                   : pattern_ == Pattern::neighbours ? read<Pattern::neighbours>(thread)
-                                                                     : read<Pattern::random>(thread);
+std::unique_ptr<Job> host_reads(const Setting& setting) {
+  constexpr decltype(&read_on_host<Pattern::uniform>) by_pattern[] = {
+      read_on_host<Pattern::uniform>, read_on_host<Pattern::neighbours>, read_on_host<Pattern::random>};
+  const std::uint32_t reads = take_reads(setting);
+  return host_job([reads, read = by_pattern[setting.parameters.take("pattern", 0, 0, 2)]](const Data& data) {
+    const std::size_t threads = whole_blocks_of_words(data, 256);
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      const std::uint32_t result = read(reads, thread);
       std::memcpy(data.out + 4 * std::size_t{thread}, &result, 4);
     }
-  }
-
- private:
-  template <Pattern ThePattern>
-  std::uint32_t read(std::uint32_t thread) const {
-    std::uint32_t state = first_state(thread);
-    std::uint32_t result = 0;
-    for (std::uint32_t i = 0; i < reads_.reads; ++i) {
-      const std::uint32_t place = place_of<ThePattern>(i, thread, state);
-      result ^= encryption_tables[place / 256][place % 256];
-    }
-    return result;
-  }
-
-  Reads reads_;
-  Pattern pattern_;
-};
+  });
+}
 
 // ---- CTR on one CPU thread ------------------------------------------------------------------------------------------
 
@@ -106,24 +90,18 @@ struct CounterKey {
   std::uint32_t counter[4];
 };
 
-class OneThread final : public Job {
- public:
-  explicit OneThread(const Setting& setting) : key_(setting) {}
-
-  void run(const Data& data, Stream) override {
+std::unique_ptr<Job> one_thread(const Setting& setting) {
+  return host_job([key = CounterKey(setting)](const Data& data) {
     check_blocks(data);
     std::uint8_t counter[16], keystream[16];
-    std::memcpy(counter, key_.counter, 16);
+    std::memcpy(counter, key.counter, 16);
     for (std::size_t i = 0; i < data.in_len; i += 16) {
-      encrypt_block(*key_.keys, counter, keystream);
+      encrypt_block(*key.keys, counter, keystream);
       xor_bytes(data.out + i, data.in + i, keystream, 16);
       add_be128(counter, 1);
     }
-  }
-
- private:
-  CounterKey key_;
-};
+  });
+}
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -167,17 +145,14 @@ class TableTexture {
 
 // The texture of kernels that have their tables in one; else none.
 template <Place ThePlace>
-class TextureOf {
- public:
-  explicit TextureOf([[maybe_unused]] int device) {
-    if constexpr (ThePlace == Place::texture) texture_.emplace(device);
-  }
+std::shared_ptr<const TableTexture> texture_of([[maybe_unused]] const Setting& setting) {
+  if constexpr (ThePlace == Place::texture) return std::make_shared<const TableTexture>(setting.device);
+  return nullptr;
+}
 
-  cudaTextureObject_t object() const { return texture_ ? texture_->object() : 0; }
-
- private:
-  std::optional<TableTexture> texture_;
-};
+cudaTextureObject_t object_of(const std::shared_ptr<const TableTexture>& texture) {
+  return texture != nullptr ? texture->object() : 0;
+}
 
 template <Place ThePlace>
 struct Words {
@@ -217,22 +192,15 @@ __global__ void read_words(std::uint32_t* out, std::uint32_t reads, cudaTextureO
 }
 
 template <Place ThePlace, Pattern ThePattern>
-class DeviceReads final : public KernelJob {
- public:
-  explicit DeviceReads(const Setting& setting)
-      : KernelJob(setting, kernel, block_threads, shared_len<ThePlace, 4>), reads_(setting), texture_(device_) {}
-
-  void run(const Data& data, Stream stream) override {
-    launch(kernel, reads_.threads(data), stream, reinterpret_cast<std::uint32_t*>(data.out), reads_.reads,
-           texture_.object());
-  }
-
- private:
-  static constexpr auto kernel = read_words<ThePlace, ThePattern>;
-
-  Reads reads_;
-  TextureOf<ThePlace> texture_;
-};
+std::unique_ptr<Job> device_reads(const Setting& setting) {
+  constexpr auto kernel = read_words<ThePlace, ThePattern>;
+  return kernel_job({setting, kernel, block_threads, shared_len<ThePlace, 4>},
+                    [reads = take_reads(setting), texture = texture_of<ThePlace>(setting)](
+                        const Launch& launch, const Data& data, Stream stream) {
+                      launch(kernel, whole_blocks_of_words(data, block_threads), stream,
+                             reinterpret_cast<std::uint32_t*>(data.out), reads, object_of(texture));
+                    });
+}
 
 // ---- strided sequential reads (Figure 6) ----------------------------------------------------------------------------
 
@@ -245,27 +213,17 @@ __global__ void read_strided(const uint4* in, std::uint32_t* out, std::uint32_t 
   out[thread] = result.x ^ result.y ^ result.z ^ result.w;
 }
 
-class StridedReads final : public KernelJob {
- public:
-  explicit StridedReads(const Setting& setting) : KernelJob(setting, read_strided, block_threads) {
-    take_nothing(setting);
-    blocks_ = static_cast<std::uint32_t>(setting.parameters.take("blocks", 1, 1, 1 << 20));
-  }
-
-  void run(const Data& data, Stream stream) override {
-    const std::size_t of_a_block = std::size_t{16} * blocks_ * block_threads;  // of threads
-    if (data.in_len == 0 || data.in_len % of_a_block != 0 || data.out_len != data.in_len / blocks_ / 4) {
-      throw Error(Status::invalid_argument, "in is " + std::to_string(data.in_len) + " bytes and out " +
-                                                std::to_string(data.out_len) + ": expected a multiple of " +
-                                                std::to_string(of_a_block) + ", and 4 for each thread");
-    }
-    launch(read_strided, data.out_len / 4, stream, reinterpret_cast<const uint4*>(data.in),
-           reinterpret_cast<std::uint32_t*>(data.out), blocks_);
-  }
-
- private:
-  std::uint32_t blocks_ = 0;
-};
+std::unique_ptr<Job> strided_reads(const Setting& setting) {
+  take_nothing(setting);
+  const auto blocks = static_cast<std::uint32_t>(setting.parameters.take("blocks", 1, 1, 1 << 20));
+  return kernel_job({setting, read_strided, block_threads, 0},
+                    [blocks](const Launch& launch, const Data& data, Stream stream) {
+                      const std::size_t threads = whole_blocks_of_words({nullptr, 0, data.out, data.out_len}, 256);
+                      check_len("in", data.in_len, {std::size_t{16} * blocks * threads});
+                      launch(read_strided, threads, stream, reinterpret_cast<const uint4*>(data.in),
+                             reinterpret_cast<std::uint32_t*>(data.out), blocks);
+                    });
+}
 
 // ---- the hard-coded cipher (section 4, Table 2) ---------------------------------------------------------------------
 
@@ -286,28 +244,21 @@ __global__ void encrypt_ctr(const uint4* in, uint4* out, std::size_t count, cons
 }
 
 template <Place ThePlace, unsigned Count>
-class Encryption final : public KernelJob {
- public:
-  explicit Encryption(const Setting& setting)
-      : KernelJob(setting, kernel, block_threads, shared_len<ThePlace, Count>), texture_(device_) {
-    const CounterKey host(setting);
-    std::memcpy(key_->words, host.keys->words, sizeof key_->words);
-    std::memcpy(key_->counter, host.counter, sizeof key_->counter);
-  }
-
-  void run(const Data& data, Stream stream) override {
-    check_blocks(data);
-    const std::size_t count = data.in_len / 16;
-    launch(kernel, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), count,
-           *key_, texture_.object());
-  }
-
- private:
-  static constexpr auto kernel = encrypt_ctr<ThePlace, Count>;
-
-  TextureOf<ThePlace> texture_;
-  Secret<KernelKey> key_;
-};
+std::unique_ptr<Job> encryption(const Setting& setting) {
+  constexpr auto kernel = encrypt_ctr<ThePlace, Count>;
+  const CounterKey host(setting);
+  Secret<KernelKey> key;
+  std::memcpy(key->words, host.keys->words, sizeof key->words);
+  std::memcpy(key->counter, host.counter, sizeof key->counter);
+  return kernel_job(
+      {setting, kernel, block_threads, shared_len<ThePlace, Count>},
+      [key, texture = texture_of<ThePlace>(setting)](const Launch& launch, const Data& data, Stream stream) {
+        check_blocks(data);
+        const std::size_t count = data.in_len / 16;
+        launch(kernel, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out),
+               count, *key, object_of(texture));
+      });
+}
 
 #endif
 
@@ -316,32 +267,25 @@ class Encryption final : public KernelJob {
 std::span<const Variant> harrison2008() {
   static const Variant list[] = {
       {"read-shared-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::shared, Pattern::neighbours>>)},
-      {"read-shared-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::shared, Pattern::random>>)},
+       WARPCIPHER_LAB_GPU(device_reads<Place::shared, Pattern::neighbours>)},
+      {"read-shared-random", "Table 1", true, true, WARPCIPHER_LAB_GPU(device_reads<Place::shared, Pattern::random>)},
       {"read-constant-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::constant, Pattern::uniform>>)},
+       WARPCIPHER_LAB_GPU(device_reads<Place::constant, Pattern::uniform>)},
       {"read-constant-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::constant, Pattern::random>>)},
+       WARPCIPHER_LAB_GPU(device_reads<Place::constant, Pattern::random>)},
       {"read-texture-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::texture, Pattern::neighbours>>)},
-      {"read-texture-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::texture, Pattern::random>>)},
-      {"read-cpu", "the same reads on one CPU thread, to check by", false, true, construct<HostReads>},
-      {"ctr-single-shared", "Table 2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::shared, 1>>)},
+       WARPCIPHER_LAB_GPU(device_reads<Place::texture, Pattern::neighbours>)},
+      {"read-texture-random", "Table 1", true, true, WARPCIPHER_LAB_GPU(device_reads<Place::texture, Pattern::random>)},
+      {"read-cpu", "the same reads on one CPU thread, to check by", false, true, host_reads},
+      {"ctr-single-shared", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::shared, 1>)},
       {"ctr-quad-shared", "Table 2, four T-boxes; Figure 1", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::shared, 4>>)},
-      {"ctr-single-constant", "Table 2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::constant, 1>>)},
-      {"ctr-quad-constant", "Table 2, four T-boxes", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::constant, 4>>)},
-      {"ctr-single-texture", "Table 2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::texture, 1>>)},
-      {"ctr-quad-texture", "Table 2, four T-boxes", true, false,
-       WARPCIPHER_LAB_GPU(construct<Encryption<Place::texture, 4>>)},
-      {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, construct<OneThread>},
-      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(construct<StridedReads>)},
+       WARPCIPHER_LAB_GPU(encryption<Place::shared, 4>)},
+      {"ctr-single-constant", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::constant, 1>)},
+      {"ctr-quad-constant", "Table 2, four T-boxes", true, false, WARPCIPHER_LAB_GPU(encryption<Place::constant, 4>)},
+      {"ctr-single-texture", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::texture, 1>)},
+      {"ctr-quad-texture", "Table 2, four T-boxes", true, false, WARPCIPHER_LAB_GPU(encryption<Place::texture, 4>)},
+      {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, one_thread},
+      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(strided_reads)},
   };
   return list;
 }

@@ -118,19 +118,13 @@ class Payload {
   SecretBytes streams_;
 };
 
-class Serialisation final : public Job {
- public:
-  explicit Serialisation(const Setting& setting) : payload_(setting) {}
-
-  void run(const Data& data, Stream) override {
-    check_len("out", data.out_len, {payload_.streams().size()});
-    payload_.serialise();
-    std::memcpy(data.out, payload_.streams().data(), data.out_len);
-  }
-
- private:
-  Payload payload_;
-};
+std::unique_ptr<Job> serialisation(const Setting& setting) {
+  return host_job([payload = std::make_unique<Payload>(setting)](const Data& data) {
+    check_len("out", data.out_len, {payload->streams().size()});
+    payload->serialise();
+    std::memcpy(data.out, payload->streams().data(), data.out_len);
+  });
+}
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -233,38 +227,31 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
 }
 
 template <bool Striped>
-class PayloadJob final : public KernelJob {
- public:
-  explicit PayloadJob(const Setting& setting)
-      : KernelJob(setting, run_payload, block_threads, sizeof(Tables)),
-        payload_(setting),
-        mapping_(payload_.threads(), Striped,
-                 static_cast<std::uint32_t>(setting.parameters.take("multiprocessors", 16, 1, 1024))),
-        memory_(device_, payload_.streams().size(), true) {}
-
-  void run(const Data& data, Stream stream) override {
-    check_len("in", data.in_len, {payload_.in_len()});
-    check_len("out", data.out_len, {payload_.out_len()});
-    const DeviceScope scope(device_);
-    payload_.serialise();
-    const SecretBytes& streams = payload_.streams();
-    cuda::check(cudaMemcpyAsync(memory_.data(), streams.data(), streams.size(), cudaMemcpyHostToDevice,
-                                static_cast<cudaStream_t>(stream)),
-                "copy a payload's streams");
-    const auto* const bytes = memory_.as<const std::uint8_t>();
-    const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
-                            reinterpret_cast<const std::uint32_t*>(bytes + payload_.schedules_at()),
-                            reinterpret_cast<const std::uint32_t*>(bytes + payload_.index_at()),
-                            static_cast<std::uint32_t>(payload_.count())};
-    launch(run_payload, std::size_t{mapping_.blocks} * block_threads, stream, reinterpret_cast<const uint4*>(data.in),
-           reinterpret_cast<uint4*>(data.out), on_device, mapping_);
-  }
-
- private:
-  Payload payload_;
-  const Mapping mapping_;
-  const DeviceMemory memory_;
-};
+std::unique_ptr<Job> payload_job(const Setting& setting) {
+  auto made = std::make_unique<Payload>(setting);
+  const Mapping mapping(made->threads(), Striped,
+                        static_cast<std::uint32_t>(setting.parameters.take("multiprocessors", 16, 1, 1024)));
+  const auto memory = std::make_shared<const DeviceMemory>(setting.device, made->streams().size(), true);
+  return kernel_job(
+      {setting, run_payload, block_threads, sizeof(Tables)},
+      [payload = std::move(made), mapping, memory](const Launch& launch, const Data& data, Stream stream) {
+        check_len("in", data.in_len, {payload->in_len()});
+        check_len("out", data.out_len, {payload->out_len()});
+        const DeviceScope scope(launch.device);
+        payload->serialise();
+        const SecretBytes& streams = payload->streams();
+        cuda::check(cudaMemcpyAsync(memory->data(), streams.data(), streams.size(), cudaMemcpyHostToDevice,
+                                    static_cast<cudaStream_t>(stream)),
+                    "copy a payload's streams");
+        const auto* const bytes = memory->as<const std::uint8_t>();
+        const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
+                                reinterpret_cast<const std::uint32_t*>(bytes + payload->schedules_at()),
+                                reinterpret_cast<const std::uint32_t*>(bytes + payload->index_at()),
+                                static_cast<std::uint32_t>(payload->count())};
+        launch(run_payload, std::size_t{mapping.blocks} * block_threads, stream,
+               reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), on_device, mapping);
+      });
+}
 
 #endif
 
@@ -273,10 +260,10 @@ class PayloadJob final : public KernelJob {
 std::span<const Variant> harrison2008_payloads() {
   static const Variant list[] = {
       {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(construct<PayloadJob<false>>)},
+       WARPCIPHER_LAB_GPU(payload_job<false>)},
       {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(construct<PayloadJob<true>>)},
-      {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, construct<Serialisation>},
+       WARPCIPHER_LAB_GPU(payload_job<true>)},
+      {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, serialisation},
   };
   return list;
 }

@@ -199,50 +199,26 @@ __global__ void encrypt_bytes(const std::uint32_t* in, std::uint32_t* out, std::
 
 using Kernel = void (*)(const std::uint32_t* in, std::uint32_t* out, std::size_t count, RoundKeys keys);
 
-struct Form {
-  Kernel kernel;
-  unsigned bytes;
-  std::size_t (*shared_len)(std::uint32_t threads);
-};
-
 template <class P>
-constexpr Form form() {
-  if constexpr (P::bytes == 1) {
-    return {encrypt_bytes<P>, 1, P::shared_len};
-  } else if constexpr (P::text == Text::registers) {
-    return {encrypt_registers<P>, P::bytes, P::shared_len};
-  } else {
-    return {encrypt_shared<P>, P::bytes, P::shared_len};
-  }
+constexpr Kernel kernel() {
+  if constexpr (P::bytes == 1) return encrypt_bytes<P>;
+  if constexpr (P::bytes != 1 && P::text == Text::registers) return encrypt_registers<P>;
+  if constexpr (P::bytes != 1 && P::text != Text::registers) return encrypt_shared<P>;
 }
 
-class Encryption final : public KernelJob {
- public:
-  Encryption(const Form& form, const Setting& setting)
-      : KernelJob(setting, form.kernel, setting.parameters.take("threads", 512, 32, 1024, 32)),
-        form_(form),
-        keys_(ecb_keys<false>(setting)) {
-    blocks_ = setting.parameters.take("blocks", 60, 0, 0x7fffffff);
-    shared_len_ = form.shared_len(threads_);
-  }
-
-  void run(const Data& data, Stream stream) override {
-    check_blocks(data);
-    if (data.in_len == 0) return;
-    const std::size_t threads = blocks_ != 0 ? static_cast<std::size_t>(blocks_) * threads_ : data.in_len / form_.bytes;
-    launch(form_.kernel, threads, stream, reinterpret_cast<const std::uint32_t*>(data.in),
-           reinterpret_cast<std::uint32_t*>(data.out), data.in_len / 16, *keys_);
-  }
-
- private:
-  Form form_;
-  std::int64_t blocks_ = 0;  // 0: as many as the text needs, so that no thread turns twice
-  Secret<RoundKeys> keys_;
-};
-
+// blocks: of threads; 0: as many as the text needs, so that no thread turns twice.
 template <class P>
 std::unique_ptr<Job> make(const Setting& setting) {
-  return std::make_unique<Encryption>(form<P>(), setting);
+  const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024, 32));
+  const auto blocks = static_cast<std::size_t>(setting.parameters.take("blocks", 60, 0, 0x7fffffff));
+  return kernel_job({setting, kernel<P>(), threads, P::shared_len(threads)},
+                    [keys = ecb_keys<false>(setting), blocks](const Launch& launch, const Data& data, Stream stream) {
+                      check_blocks(data);
+                      if (data.in_len == 0) return;
+                      const std::size_t count = blocks != 0 ? blocks * launch.threads : data.in_len / P::bytes;
+                      launch(kernel<P>(), count, stream, reinterpret_cast<const std::uint32_t*>(data.in),
+                             reinterpret_cast<std::uint32_t*>(data.out), data.in_len / 16, *keys);
+                    });
 }
 
 #endif
@@ -258,7 +234,7 @@ std::span<const Variant> iwai2012() {
   // Parts of a name: bytes a thread; where T-boxes and round keys are; where the text is; the number of T-boxes if not
   // four.
   static const Variant list[] = {
-      {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false, construct<OneThreadEcb<false>>},
+      {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false, one_thread_ecb<false>},
       {"16-constant-constant-registers", "Table 5, I", true, false,
        WARPCIPHER_LAB_GPU(make<Policy<16, constant, 4, constant, registers>>)},
       {"16-shared-constant-registers", "Table 5, II", true, false,

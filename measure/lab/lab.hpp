@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A paper's file offers variants, each a way to do the paper's work, which are made into a job for one key. Timing,
-// checking and tables are the business of python/warpcipher/lab.
+// A paper's file offers variants, each a way to do the paper's work, which are made into a job for one key. The package
+// warpcipher_measure checks and times them, and makes the tables.
 //
 // Kernels here follow papers, not this project's rules: many look secrets up in tables, in a time that depends on
 // them. Nothing outside the lab can reach them.
@@ -80,10 +80,20 @@ struct Variant {
   std::string_view absent = "this build has no CUDA";
 };
 
-// For Variant::make, of a job that only the setting describes.
-template <class T>
-std::unique_ptr<Job> construct(const Setting& setting) {
-  return std::make_unique<T>(setting);
+// A job of the CPU that a function does.
+template <class Run>
+class HostJob final : public Job {
+ public:
+  explicit HostJob(Run run) : run_(std::move(run)) {}
+  void run(const Data& data, Stream) override { run_(data); }
+
+ private:
+  Run run_;
+};
+
+template <class Run>
+std::unique_ptr<Job> host_job(Run run) {
+  return std::make_unique<HostJob<Run>>(std::move(run));
 }
 
 // For Variant::make, of what only a build with CUDA has.

@@ -49,22 +49,16 @@ void check_message(const Data& data) {
 }
 
 // The paper's single-threaded CPU code.
-class OneThread final : public Job {
- public:
-  explicit OneThread(const Setting& setting) : keys_(decryption_keys(setting)) {}
-
-  void run(const Data& data, Stream) override {
+std::unique_ptr<Job> one_thread(const Setting& setting) {
+  return host_job([keys = decryption_keys(setting)](const Data& data) {
     check_message(data);
     for (std::size_t i = 0; i < data.out_len; i += 16) {
       std::uint8_t block[16];
-      decrypt_block(*keys_, data.in + iv_len + i, block);
+      decrypt_block(*keys, data.in + iv_len + i, block);
       xor_bytes(data.out + i, block, data.in + i, 16);
     }
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-};
+  });
+}
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -148,12 +142,6 @@ __global__ void decrypt_thread(const std::uint32_t* in, std::uint32_t* out, cons
 
 using Kernel = void (*)(const std::uint32_t* in, std::uint32_t* out, RoundKeys keys);
 
-struct Form {
-  Kernel kernel;
-  std::uint32_t bytes;  // of the text, a thread
-  std::uint32_t shared_a_thread;
-};
-
 // Section II: the grid's width is the root of the blocks of threads that the text needs, its height the same, "and
 // incremented once or twice if it is determined the grid is not yet large enough".
 struct Grid {
@@ -168,43 +156,29 @@ struct Grid {
   }
 };
 
-class Decryption final : public KernelJob {
- public:
-  Decryption(const Form& form, const Setting& setting)
-      : KernelJob(setting, form.kernel, setting.parameters.take("threads", 256, 32, 1024, 32)),
-        form_(form),
-        text_len_(static_cast<std::size_t>(setting.parameters.take("text", 0, 0, std::int64_t{1} << 40))),
-        keys_(decryption_keys(setting)) {
-    shared_len_ = std::size_t{threads_} * form.shared_a_thread;
-  }
-
-  // data: as long as the grid covers. The parameter `text` says how much of it is text. The rest is decrypted too and
-  // not used.
-  void run(const Data& data, Stream stream) override {
-    check_message(data);
-    const std::size_t covered = std::size_t{threads_} * form_.bytes;
-    const Grid grid(text_len_, covered);
-    check_len("out", data.out_len, {covered * grid.width * grid.height});
-    const DeviceScope scope(device_);
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(grid.width, grid.height);
-    config.blockDim = dim3(threads_);
-    config.dynamicSmemBytes = shared_len_;
-    config.stream = static_cast<cudaStream_t>(stream);
-    cuda::check(cudaLaunchKernelEx(&config, form_.kernel, reinterpret_cast<const std::uint32_t*>(data.in),
-                                   reinterpret_cast<std::uint32_t*>(data.out), *keys_),
-                "start a kernel");
-  }
-
- private:
-  Form form_;
-  std::size_t text_len_;
-  Secret<RoundKeys> keys_;
-};
-
+// A thread has Bytes of the text. Data are as long as the grid covers; the parameter `text` says how much of it is
+// text. The rest is decrypted too and not used.
 template <Kernel TheKernel, std::uint32_t Bytes, std::uint32_t SharedAThread>
 std::unique_ptr<Job> make(const Setting& setting) {
-  return std::make_unique<Decryption>(Form{TheKernel, Bytes, SharedAThread}, setting);
+  const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 256, 32, 1024, 32));
+  const auto text_len = static_cast<std::size_t>(setting.parameters.take("text", 0, 0, std::int64_t{1} << 40));
+  return kernel_job({setting, TheKernel, threads, std::size_t{threads} * SharedAThread},
+                    [keys = decryption_keys(setting), text_len](const Launch& launch, const Data& data, Stream stream) {
+                      check_message(data);
+                      const std::size_t covered = std::size_t{launch.threads} * Bytes;
+                      const Grid grid(text_len, covered);
+                      check_len("out", data.out_len, {covered * grid.width * grid.height});
+                      const DeviceScope scope(launch.device);
+                      cudaLaunchConfig_t config{};
+                      config.gridDim = dim3(grid.width, grid.height);
+                      config.blockDim = dim3(launch.threads);
+                      config.dynamicSmemBytes = launch.shared_len;
+                      config.stream = static_cast<cudaStream_t>(stream);
+                      cuda::check(
+                          cudaLaunchKernelEx(&config, TheKernel, reinterpret_cast<const std::uint32_t*>(data.in),
+                                             reinterpret_cast<std::uint32_t*>(data.out), *keys),
+                          "start a kernel");
+                    });
 }
 
 #endif
@@ -219,7 +193,7 @@ std::span<const Variant> quirem2013() {
        WARPCIPHER_LAB_GPU(make<decrypt_shuffle, 4, 0>)},
       {"thread", "one thread a block (the paper's standard form)", true, false,
        WARPCIPHER_LAB_GPU(make<decrypt_thread, 16, 0>)},
-      {"cpu", "T-boxes on one CPU thread", false, false, construct<OneThread>},
+      {"cpu", "T-boxes on one CPU thread", false, false, one_thread},
   };
   return list;
 }

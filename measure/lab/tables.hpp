@@ -96,19 +96,13 @@ Secret<RoundKeys> ecb_keys(const Setting& setting) {
 
 // AES-128 in ECB on one CPU thread.
 template <bool Decrypt>
-class OneThreadEcb final : public Job {
- public:
-  explicit OneThreadEcb(const Setting& setting) : keys_(ecb_keys<Decrypt>(setting)) {}
-
-  void run(const Data& data, Stream) override {
+std::unique_ptr<Job> one_thread_ecb(const Setting& setting) {
+  return host_job([keys = ecb_keys<Decrypt>(setting)](const Data& data) {
     check_blocks(data);
     for (std::size_t i = 0; i < data.in_len; i += 16) {
-      (Decrypt ? decrypt_block : encrypt_block)(*keys_, data.in + i, data.out + i);
+      (Decrypt ? decrypt_block : encrypt_block)(*keys, data.in + i, data.out + i);
     }
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-};
+  });
+}
 
 }  // namespace warpcipher::lab

@@ -123,21 +123,15 @@ Match search_on_host(const Task<Aes>& task, const Range& range) {
 }
 
 template <class Cipher>
-class HostSearch final : public Job {
- public:
-  explicit HostSearch(const Setting& setting) : task_(setting) {}
-
-  void run(const Data& data, Stream) override {
-    Secret<Range> range = task_.range;
-    for (range->thread = 0; range->thread < task_.threads(data, 1); ++range->thread) {
-      const Match match = search_on_host(task_, *range);
+std::unique_ptr<Job> search_by_host(const Setting& setting) {
+  return host_job([task = Task<Cipher>(setting)](const Data& data) {
+    Secret<Range> range = task.range;
+    for (range->thread = 0; range->thread < task.threads(data, 1); ++range->thread) {
+      const Match match = search_on_host(task, *range);
       std::memcpy(data.out + sizeof match * range->thread, &match, sizeof match);
     }
-  }
-
- private:
-  Task<Cipher> task_;
-};
+  });
+}
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -217,45 +211,32 @@ template <class Cipher>
 using Kernel = void (*)(Match* out, std::uint32_t iterations, typename Cipher::Known known, Range range);
 
 template <class Cipher, Kernel<Cipher> TheKernel, std::size_t SharedLen>
-class Search final : public KernelJob {
- public:
-  explicit Search(const Setting& setting) : KernelJob(setting, TheKernel, block_threads, SharedLen), task_(setting) {}
+std::unique_ptr<Job> search(const Setting& setting) {
+  return kernel_job({setting, TheKernel, block_threads, SharedLen},
+                    [task = Task<Cipher>(setting)](const Launch& launch, const Data& data, Stream stream) {
+                      launch(TheKernel, task.threads(data, block_threads), stream, reinterpret_cast<Match*>(data.out),
+                             task.iterations, *task.known, *task.range);
+                    });
+}
 
-  void run(const Data& data, Stream stream) override {
-    launch(TheKernel, task_.threads(data, block_threads), stream, reinterpret_cast<Match*>(data.out), task_.iterations,
-           *task_.known, *task_.range);
-  }
-
- private:
-  Task<Cipher> task_;
-};
-
-class SearchInAdvance final : public KernelJob {
- public:
-  explicit SearchInAdvance(const Setting& setting)
-      : KernelJob(setting, search_aes_in_advance, block_threads),
-        task_(setting),
-        threads_of_job_(static_cast<std::uint32_t>(
-            setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20, block_threads))),
-        schedules_(device_, sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads_of_job_, true) {
-    const DeviceScope scope(device_);
-    cuda::launch(expand_aes, {threads_of_job_ / block_threads, block_threads, shared_len}, nullptr,
-                 schedules_.as<Word>(), threads_of_job_, *task_.range);
-    cuda::check(cudaDeviceSynchronize(), "make key schedules");
-  }
-
-  void run(const Data& data, Stream stream) override {
-    task_.threads(data, block_threads);
-    check_len("out", data.out_len, {sizeof(Match) * threads_of_job_});
-    launch(search_aes_in_advance, threads_of_job_, stream, reinterpret_cast<Match*>(data.out), task_.iterations,
-           *task_.known, schedules_.as<const Word>());
-  }
-
- private:
-  Task<Aes> task_;
-  const std::uint32_t threads_of_job_;
-  const DeviceMemory schedules_;
-};
+std::unique_ptr<Job> search_in_advance(const Setting& setting) {
+  const Task<Aes> task(setting);
+  const auto threads =
+      static_cast<std::uint32_t>(setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20, block_threads));
+  const auto schedules = std::make_shared<const DeviceMemory>(
+      setting.device, sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads, true);
+  const Launch expand(setting, expand_aes, block_threads, shared_len);
+  expand(expand_aes, threads, nullptr, schedules->as<Word>(), threads, *task.range);
+  const DeviceScope scope(setting.device);
+  cuda::check(cudaDeviceSynchronize(), "make key schedules");
+  return kernel_job({setting, search_aes_in_advance, block_threads, 0},
+                    [task, threads, schedules](const Launch& launch, const Data& data, Stream stream) {
+                      task.threads(data, block_threads);
+                      check_len("out", data.out_len, {sizeof(Match) * threads});
+                      launch(search_aes_in_advance, threads, stream, reinterpret_cast<Match*>(data.out),
+                             task.iterations, *task.known, schedules->as<const Word>());
+                    });
+}
 
 #endif
 
@@ -263,14 +244,13 @@ class SearchInAdvance final : public KernelJob {
 
 std::span<const Variant> yang2007() {
   static const Variant list[] = {
-      {"des", "bitsliced DES key search (section 4)", true, true,
-       WARPCIPHER_LAB_GPU(construct<Search<Des, search_des, 0>>)},
+      {"des", "bitsliced DES key search (section 4)", true, true, WARPCIPHER_LAB_GPU(search<Des, search_des, 0>)},
       {"aes", "bitsliced AES-128 key search, schedule on the fly (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(construct<Search<Aes, search_aes, shared_len>>)},
+       WARPCIPHER_LAB_GPU(search<Aes, search_aes, shared_len>)},
       {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(construct<SearchInAdvance>)},
-      {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, construct<HostSearch<Des>>},
-      {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, construct<HostSearch<Aes>>},
+       WARPCIPHER_LAB_GPU(search_in_advance)},
+      {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, search_by_host<Des>},
+      {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, search_by_host<Aes>},
   };
   return list;
 }

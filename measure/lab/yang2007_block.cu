@@ -186,71 +186,46 @@ __global__ void add_bytes(std::uint32_t* out, std::uint32_t xors, const std::uin
 
 // ---- their jobs -----------------------------------------------------------------------------------------------------
 
-class XorTables : public DeviceMemory {
- public:
-  explicit XorTables(int device) : DeviceMemory(device, make().data(), tables_len) {}
+std::shared_ptr<const DeviceMemory> xor_tables(const Setting& setting) {
+  std::vector<std::uint8_t> tables(tables_len);
+  for (unsigned i = 0; i < 256 * 256; ++i) tables[i] = static_cast<std::uint8_t>(i / 256 ^ i % 256);
+  for (unsigned i = 0; i < 16 * 16; ++i) tables[table16_at + i] = static_cast<std::uint8_t>(i / 16 ^ i % 16);
+  return std::make_shared<const DeviceMemory>(setting.device, tables.data(), tables_len);
+}
 
- private:
-  static std::vector<std::uint8_t> make() {
-    std::vector<std::uint8_t> tables(tables_len);
-    for (unsigned i = 0; i < 256 * 256; ++i) tables[i] = static_cast<std::uint8_t>(i / 256 ^ i % 256);
-    for (unsigned i = 0; i < 16 * 16; ++i) tables[table16_at + i] = static_cast<std::uint8_t>(i / 16 ^ i % 16);
-    return tables;
-  }
-};
-
-class IntegerJob final : public KernelJob {
- public:
-  explicit IntegerJob(const Setting& setting)
-      : KernelJob(setting, decrypt_integer, block_threads), keys_(ecb_keys<true>(setting)) {}
-
-  void run(const Data& data, Stream stream) override {
-    check_blocks(data);
-    const std::size_t count = data.in_len / 16;
-    launch(decrypt_integer, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out),
-           count, *keys_);
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-};
+std::unique_ptr<Job> by_integers(const Setting& setting) {
+  return kernel_job({setting, decrypt_integer, block_threads, 0},
+                    [keys = ecb_keys<true>(setting)](const Launch& launch, const Data& data, Stream stream) {
+                      check_blocks(data);
+                      const std::size_t count = data.in_len / 16;
+                      launch(decrypt_integer, count, stream, reinterpret_cast<const uint4*>(data.in),
+                             reinterpret_cast<uint4*>(data.out), count, *keys);
+                    });
+}
 
 template <Xor How>
-class FloatJob final : public KernelJob {
- public:
-  explicit FloatJob(const Setting& setting)
-      : KernelJob(setting, decrypt_float<How>, block_threads), keys_(ecb_keys<true>(setting)), tables_(device_) {}
-
-  void run(const Data& data, Stream stream) override {
-    check_blocks(data);
-    const std::size_t count = data.in_len / 16;
-    launch(decrypt_float<How>, count, stream, reinterpret_cast<const uint4*>(data.in),
-           reinterpret_cast<uint4*>(data.out), count, *keys_, tables_.as<const std::uint8_t>());
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-  XorTables tables_;
-};
+std::unique_ptr<Job> by_floats(const Setting& setting) {
+  return kernel_job({setting, decrypt_float<How>, block_threads, 0},
+                    [keys = ecb_keys<true>(setting), tables = xor_tables(setting)](const Launch& launch,
+                                                                                   const Data& data, Stream stream) {
+                      check_blocks(data);
+                      const std::size_t count = data.in_len / 16;
+                      launch(decrypt_float<How>, count, stream, reinterpret_cast<const uint4*>(data.in),
+                             reinterpret_cast<uint4*>(data.out), count, *keys, tables->as<const std::uint8_t>());
+                    });
+}
 
 template <Xor How>
-class XorsJob final : public KernelJob {
- public:
-  explicit XorsJob(const Setting& setting) : KernelJob(setting, add_bytes<How>, block_threads), tables_(device_) {
-    check_len("key", setting.key.size(), {0});
-    check_len("iv", setting.iv.size(), {0});
-    xors_ = static_cast<std::uint32_t>(setting.parameters.take("xors", 1024, 1, 1 << 30));
-  }
-
-  void run(const Data& data, Stream stream) override {
-    launch(add_bytes<How>, whole_blocks_of_words(data, block_threads), stream,
-           reinterpret_cast<std::uint32_t*>(data.out), xors_, tables_.as<const std::uint8_t>());
-  }
-
- private:
-  XorTables tables_;
-  std::uint32_t xors_ = 0;
-};
+std::unique_ptr<Job> xors(const Setting& setting) {
+  check_len("key", setting.key.size(), {0});
+  check_len("iv", setting.iv.size(), {0});
+  const auto turns = static_cast<std::uint32_t>(setting.parameters.take("xors", 1024, 1, 1 << 30));
+  return kernel_job({setting, add_bytes<How>, block_threads, 0},
+                    [turns, tables = xor_tables(setting)](const Launch& launch, const Data& data, Stream stream) {
+                      launch(add_bytes<How>, whole_blocks_of_words(data, block_threads), stream,
+                             reinterpret_cast<std::uint32_t*>(data.out), turns, tables->as<const std::uint8_t>());
+                    });
+}
 
 #endif
 
@@ -259,22 +234,19 @@ class XorsJob final : public KernelJob {
 std::span<const Variant> yang2007_blocks() {
   static const Variant list[] = {
       {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(construct<IntegerJob>)},
+       WARPCIPHER_LAB_GPU(by_integers)},
       {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
-       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::arithmetic>>)},
-      {"block-256", "XOR by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::table256>>)},
-      {"block-16", "XOR by a table of 16 x 16, half by half", true, false,
-       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::table16>>)},
+       WARPCIPHER_LAB_GPU(by_floats<Xor::arithmetic>)},
+      {"block-256", "XOR by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(by_floats<Xor::table256>)},
+      {"block-16", "XOR by a table of 16 x 16, half by half", true, false, WARPCIPHER_LAB_GPU(by_floats<Xor::table16>)},
       {"block-hybrid", "XOR half by table, half by arithmetic", true, false,
-       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::hybrid>>)},
+       WARPCIPHER_LAB_GPU(by_floats<Xor::hybrid>)},
       {"xor-alu", "Table 3: XOR in floating point, by arithmetic", true, true,
-       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::arithmetic>>)},
-      {"xor-256", "Table 3: by a table of 256 x 256", true, false,
-       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::table256>>)},
-      {"xor-16", "Table 3: by a table of 16 x 16", true, false, WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::table16>>)},
-      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false,
-       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::hybrid>>)},
-      {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, construct<OneThreadEcb<true>>},
+       WARPCIPHER_LAB_GPU(xors<Xor::arithmetic>)},
+      {"xor-256", "Table 3: by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(xors<Xor::table256>)},
+      {"xor-16", "Table 3: by a table of 16 x 16", true, false, WARPCIPHER_LAB_GPU(xors<Xor::table16>)},
+      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false, WARPCIPHER_LAB_GPU(xors<Xor::hybrid>)},
+      {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, one_thread_ecb<true>},
   };
   return list;
 }

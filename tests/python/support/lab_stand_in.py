@@ -118,10 +118,6 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
         def facts(self) -> list[tuple[str, int]]:
             names = (
                 "registers_a_thread",
-                "local_bytes_a_thread",
-                "constant_bytes",
-                "shared_bytes_a_block",
-                "threads_a_block",
                 "blocks_a_multiprocessor",
                 "threads_a_multiprocessor",
                 "most_threads_a_multiprocessor",
