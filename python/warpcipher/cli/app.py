@@ -20,7 +20,7 @@ COMMANDS = {
     "decrypt": "transfer",
     "check": "transfer",
     "list": "list",
-    "raw": "transfer",
+    "raw": "raw",
     "info": "info",
     "explain": "tuning",
     "parquet": "parquet",

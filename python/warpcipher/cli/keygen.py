@@ -79,7 +79,7 @@ def keygen(
             raise usage("--public reads FILE: it goes with a passphrase and --json only")
         _print_public(path, recipients.People.take(passphrase), as_json)
         return
-    _refuse_standard(path)
+    refuse_standard(path)
     chosen = get(format_name)
     if template is not None and not chosen.template:
         names = " and ".join(entry.name for entry in FORMATS.values() if entry.template)
@@ -102,26 +102,15 @@ def keygen(
             beside.write_all(made.public_file, None)
         output.write_all(made.data, 0o600)
     document = {"path": path, "format": format_name, "template": template or None}
-    _tell(path, made, template or format_name, document, as_json)
+    tell(path, made, template or format_name, document, as_json)
 
 
-def write_raw_key(path: str, algorithm: str, size: int, *, force: bool, as_json: bool) -> None:
-    """Does `warpcipher raw keygen`."""
-    from warpcipher.formats.base import NewKey
-
-    _refuse_standard(path)
-    made = NewKey(os.urandom(size))
-    with open_output(path, force=force) as output:
-        output.write_all(made.data, 0o600)
-    _tell(path, made, algorithm, {"path": path, "algorithm": algorithm}, as_json)
-
-
-def _refuse_standard(path: str) -> None:
+def refuse_standard(path: str) -> None:
     if path == keys.STANDARD:
         raise usage("a key goes to a file: give its name")
 
 
-def _tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: bool) -> None:
+def tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: bool) -> None:
     """Says what was made; never the key."""
     if as_json:
         recipient = {"recipient": made.recipient} if made.recipient else {}

@@ -156,6 +156,11 @@ class People:
         given = (*self.identities, *self.recipient_files)
         return tuple(path for path in given if path != keys.STANDARD)
 
+    def expect(self, paths: tuple[str, ...]) -> None:
+        """Raises OSError if the only file is missing: an error before a question."""
+        if self.passphrase and len(paths) == 1 and paths[0] != keys.STANDARD:
+            os.stat(paths[0])  # noqa: PTH116 - of the name as it was given
+
     def check(self, *, encrypts: bool) -> None:
         """Raises CliError for options that the command does not take."""
         if not encrypts and (self.recipients or self.recipient_files):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `encrypt`, `decrypt`, `check` and `raw`, and their meaning together."""
+"""The options of `encrypt`, `decrypt` and `check`, and their meaning together."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,10 @@ from .errors import Function, add_options, in_section, shown, usage
 from .jobs import STANDARD
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
-_PATHS = (
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PATHS = (
     click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(readable=False)),
     click.option(
         "--files-from",
@@ -26,8 +29,8 @@ _PATHS = (
     ),
     *in_section("Key", *keys.OPTIONS),
 )
-_COMPUTING = (ENGINE, *recipients.CONTEXT)
-_WRITING = (
+COMPUTING = (ENGINE, *recipients.CONTEXT)
+WRITING = (
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
     ),
@@ -35,7 +38,7 @@ _WRITING = (
     click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
     DRY_RUN,
 )
-_EARLIER = (
+EARLIER = (
     click.option(
         "--skip-existing",
         is_flag=True,
@@ -57,34 +60,6 @@ _DELETE = click.option(
     is_flag=True,
     help="With --update: remove from a tree the files that its source no longer has.",
 )
-_RAW = (
-    click.option(
-        "--algorithm",
-        metavar="NAME",
-        required=True,
-        shell_complete=names.algorithms,
-        callback=names.of_option,
-        help="Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
-    ),
-    click.option(
-        "--key-hex", metavar="HEX", help="The key. Others can see it in the process list."
-    ),
-    click.option("--iv-hex", metavar="HEX", help="The IV or nonce."),
-    click.option("--no-padding", is_flag=True, help="ECB and CBC: no PKCS#7 padding."),
-    click.option(
-        "-p", "--passphrase", is_flag=True, help="A password, asked for, as `openssl enc -pbkdf2`."
-    ),
-    *recipients.PASSPHRASE[1:],
-    click.option(
-        "--digest", metavar="NAME", help="With a password: openssl's -md.  [default: sha256]"
-    ),
-    click.option(
-        "--iterations",
-        metavar="N",
-        type=int,
-        help="With a password: openssl's -iter.  [default: 10000]",
-    ),
-)
 
 
 _TREES = "Trees, and outputs of earlier runs"
@@ -94,9 +69,9 @@ _PEOPLE = "Keys of people: age and Crypt4GH"
 def check_options(function: Function) -> Function:
     return add_options(
         (
-            *_PATHS,
+            *PATHS,
             *in_section(_PEOPLE, *recipients.READING),
-            *in_section("Format", names.FORMAT, *_COMPUTING),
+            *in_section("Format", names.FORMAT, *COMPUTING),
             *in_section(_TREES, _NO_MANIFEST),
             *TELLING,
         ),
@@ -108,27 +83,14 @@ def decrypt_options(function: Function) -> Function:
     """With the options of `encrypt_options` that say who can decrypt, which are refused."""
     more = (
         *in_section(_PEOPLE, *recipients.WRITING),
-        *in_section("Output", *_WRITING),
-        *in_section(_TREES, *_EARLIER),
+        *in_section("Output", *WRITING),
+        *in_section(_TREES, *EARLIER),
     )
     return check_options(add_options(more, function))
 
 
 def encrypt_options(function: Function) -> Function:
     return decrypt_options(add_options(in_section(_TREES, _DELETE), function))
-
-
-def raw_options(function: Function) -> Function:
-    return add_options(
-        (
-            *_PATHS,
-            *in_section("Cipher", *_RAW, *_COMPUTING),
-            *in_section("Output", *_WRITING),
-            *in_section("Outputs of earlier runs", *_EARLIER),
-            *TELLING,
-        ),
-        function,
-    )
 
 
 @dataclass(kw_only=True)
@@ -146,16 +108,10 @@ class Settings(RunOptions):
     update: bool = False
     no_preserve: bool = False
     delete: bool = False
-    algorithm: str | None = None
-    key_hex: str | None = None
-    iv_hex: str | None = None
-    no_padding: bool = False
-    digest: str | None = None
-    iterations: int | None = None
     armor: bool = False
 
     @classmethod
-    def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Settings:
+    def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Self:
         """From the arguments of a command. Raises CliError for options that do not go together,
         before anything is read but the beginnings of files that are to be opened without a key."""
         people = recipients.People.take(given)
@@ -197,31 +153,23 @@ class Settings(RunOptions):
             raise usage(
                 "--skip-existing and --update work on files, not on standard input or output"
             )
-        if self.format_name == "raw":
-            self._check_raw()
-        elif sum((bool(self.key), bool(self.people))) != 1:
-            raise usage("give one key, with --key FILE, or age's: -r, -R, -i, --passphrase")
+        self._check_key()
         if STANDARD in self.paths:
             self._refuse_standard_input("the input")
 
-    def _check_raw(self) -> None:
-        if self.algorithm is None:
-            raise usage(
-                "bare ciphertext has its own commands: `warpcipher raw encrypt` and `raw "
-                "decrypt`; nothing can be checked, as nothing is authenticated"
-            )
-        if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
-            raise usage("give one key: --key FILE, --key-hex HEX, or a password: --passphrase")
-        if self.people and self.iv_hex is not None:
-            raise usage("the IV comes from the password: leave --iv-hex out")
-        if not self.people:
-            for option, value in (
-                ("--digest", self.digest),
-                ("--iterations", self.iterations),
-                ("--armor", self.armor or None),
-            ):
-                if value is not None:
-                    raise usage(f"{option} is for a password: --passphrase")
+    def _check_key(self) -> None:
+        """Raises CliError unless there is one key, of a format that the command takes."""
+        if self.format_name != "auto":
+            from warpcipher.formats import get
+
+            if command := get(self.format_name).command:
+                raise usage(
+                    f"format {self.format_name} has its own commands: `warpcipher {command} "
+                    f"encrypt` and `{command} decrypt`; nothing can be checked, as nothing is "
+                    "authenticated"
+                )
+        if sum((bool(self.key), bool(self.people))) != 1:
+            raise usage("give one key, with --key FILE, or age's: -r, -R, -i, --passphrase")
 
     def _refuse_standard_input(self, what: str) -> None:
         """Raises CliError if `what` comes from standard input, and something else does too."""

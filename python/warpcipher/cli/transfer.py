@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher encrypt`, `decrypt`, `check`, and `raw`: bare ciphertext, as `openssl enc` has it."""
+"""`warpcipher encrypt`, `decrypt` and `check`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from . import conflicts, files, jobs, keys, names, recipients
+from . import conflicts, files, jobs, keys
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
     USAGE,
     CliError,
     Command,
-    Group,
     NotAuthenticError,
     epilog,
     shown,
@@ -26,12 +25,11 @@ from .files import InputFile, OutputFile, Target
 from .recipients import HEAD_SIZE, head_of
 from .report import Progress
 from .run import Run
-from .settings import Settings, check_options, decrypt_options, encrypt_options, raw_options
+from .settings import Settings, check_options, decrypt_options, encrypt_options
 from .tree_run import Trees
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
-    from warpcipher.formats.openssl import Password
 
 EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
@@ -48,7 +46,6 @@ class Transfer(Run):
         self._stream = formats.encrypt_stream if self._encrypt else formats.decrypt_stream
         self._extra = self._make_options()
         self._key = self._read_key()
-        self._check_iv()
         self._format = formats.resolve(settings.format_name, self._key)
         super().__init__(settings, self._format.name)
         how = self._key, self._format, self._extra
@@ -63,43 +60,20 @@ class Transfer(Run):
         return Options(
             context=keys.read_context(given.context, given.context_hex),
             engine=given.engine,
-            algorithm=given.algorithm,
-            iv=None if given.iv_hex is None else keys.parse_hex("--iv-hex", given.iv_hex),
-            padding="none" if given.no_padding else "auto",
             armor=given.armor,
         )
 
-    def _read_key(self) -> keys.Key | Password | list[Any]:
+    def _read_key(self) -> object:
         given = self._settings
         given.people.check(encrypts=self._encrypt)
-        if given.people.passphrase and len(given.paths) == 1 and given.paths[0] != keys.STANDARD:
-            os.stat(given.paths[0])  # noqa: PTH116 - a missing file is an error before a question
         if given.armor and not self._encrypt:
             raise usage("--armor is for encrypt: decrypt finds out by itself")
-        if given.format_name != "auto":
-            from warpcipher.formats import get
-
-            get(given.format_name)
-        if given.key_hex is not None:
-            return bytearray(keys.parse_hex("--key-hex", given.key_hex))
-        if given.people and given.format_name == "raw":
-            return self._read_password()
         if given.people:
+            given.people.expect(given.paths)
             holders = given.people.read(encrypts=self._encrypt)
             self._check_format_of(holders)
             return holders
-        return given.key.read(given.format_name, given.algorithm)
-
-    def _read_password(self) -> Password:
-        from warpcipher.formats import openssl
-
-        given = self._settings
-        text = recipients.read_passphrase(given.people, "Password", twice=self._encrypt)
-        return openssl.Password(
-            text,
-            openssl.DIGEST if given.digest is None else given.digest,
-            openssl.ITERATIONS if given.iterations is None else given.iterations,
-        )
+        return given.key.read(given.format_name, None)
 
     def _check_format_of(self, holders: list[Any]) -> None:
         from warpcipher import formats
@@ -107,17 +81,6 @@ class Transfer(Run):
         named, fits = self._settings.format_name, formats.resolve("auto", holders).name
         if named not in ("auto", fits):
             raise usage(f"these are keys of format {fits}, not of {named}")
-
-    def _check_iv(self) -> None:
-        """Names the option where an IV is missing: the library knows no options."""
-        given = self._settings
-        if given.format_name != "raw" or given.iv_hex is not None or given.people:
-            return
-        from warpcipher import algorithms
-
-        size = next((entry.iv_size for entry in algorithms() if entry.name == given.algorithm), 0)
-        if size:
-            raise usage(f"{given.algorithm} takes an IV of {size} bytes: give it with --iv-hex HEX")
 
     def _make_plan(self) -> jobs.Plan:
         settings = self._settings
@@ -129,7 +92,7 @@ class Transfer(Run):
                 for path in settings.paths:
                     self._refuse_format_of(path, head_of(path))
             raise
-        self._refuse_one_iv_for_many(plan)
+        self._check_plan(plan)
         if self._encrypt:
             secrets = (settings.key.path, *settings.people.identities)
             conflicts.leave_out_keys(plan, [path for path in secrets if path])
@@ -143,16 +106,12 @@ class Transfer(Run):
         self._warn_unauthenticated()
         return plan
 
-    def _warn_unauthenticated(self) -> None:
-        from warpcipher import algorithms
+    def _check_plan(self, plan: jobs.Plan) -> None:
+        """Raises CliError for files that the key and options are not to be used for."""
 
-        algorithm = self._settings.algorithm
-        aeads = {entry.name for entry in algorithms() if entry.is_aead}
-        if not self._format.authenticated and algorithm not in aeads:
-            warn(
-                f"format {self._format.name} with {algorithm} authenticates nothing: a change "
-                "goes unnoticed; prefer cobblestone-256"
-            )
+    def _warn_unauthenticated(self) -> None:
+        if not self._format.authenticated:
+            self._warn_of(self._format.name)
         elif not self._format.binds_order and not self._encrypt:
             warn(
                 f"format {self._format.name} does not authenticate the order and number of its "
@@ -164,16 +123,10 @@ class Transfer(Run):
                 "cut at the edge of a block passes; compare its length with one that you trust"
             )
 
-    def _refuse_one_iv_for_many(self, plan: jobs.Plan) -> None:
-        """Decryption is free to: it is encryption that makes texts which share a key stream."""
-        count = len(plan.jobs)
-        if self._encrypt and self._extra.iv is not None and count > 1:
-            raise usage(
-                f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
-                f"files of {self._settings.algorithm} give away equal parts, or all "
-                "of their text. Run it once for each file with its own IV, or take "
-                "--format cobblestone-256, which needs none"
-            )
+    def _warn_of(self, what: str) -> None:
+        warn(
+            f"format {what} authenticates nothing: a change goes unnoticed; prefer cobblestone-256"
+        )
 
     def _refuse_terminal(self, plan: jobs.Plan) -> None:
         to_terminal = any(job.target is None for job in plan.jobs) and os.isatty(1)
@@ -340,80 +293,9 @@ def check(**given: Any) -> None:
     """Check that encrypted files and trees are whole and authentic; nothing is written.
 
     Reads and decrypts all of each file. A tree must match its manifest: files that were exchanged,
-    renamed, missing or added is named.
+    renamed, missing or added are named.
 
     \b
     warpcipher check --key my.key report.pdf.cobblestone photos.cobblestone
     """
     Transfer(Settings.of(given, decrypts=True), "check").run()
-
-
-@click.group(cls=Group, epilog=EPILOG)
-def raw() -> None:
-    """Encrypt and decrypt bare ciphertext, for other programs. AEADs excepted, it is NOT
-    authenticated: a change or a wrong key goes unnoticed.
-
-    \b
-    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
-    warpcipher raw decrypt --algorithm aes-256-cbc --passphrase backup.enc
-    """
-
-
-@raw.command("encrypt", cls=Command, epilog=EPILOG)
-@raw_options
-@click.option("-a", "--armor", is_flag=True, help="With a password: write base64, as openssl's -a.")
-def raw_encrypt(**given: Any) -> None:
-    """Encrypt files, directory trees or standard input (-). FILE becomes FILE.enc.
-
-    With a key it writes as `openssl enc -K -iv` does; one IV encrypts one file. With a password it
-    writes as `openssl enc -pbkdf2`, with a fresh salt for each file.
-
-    \b
-    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
-    warpcipher raw encrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf
-    """
-    Transfer(Settings.of({**given, "format_name": "raw"}), "encrypt").run()
-
-
-@raw.command("decrypt", cls=Command, epilog=EPILOG)
-@raw_options
-def raw_decrypt(**given: Any) -> None:
-    """Decrypt files, directory trees or standard input (-).
-
-    The file names neither its algorithm nor, made from a password, its digest and iterations: give
-    those that it was made with. Base64 is found. Files of `openssl enc` without -pbkdf2 are not
-    read: `openssl enc -d` reads them.
-
-    \b
-    warpcipher raw decrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf.enc
-    warpcipher raw decrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf.enc
-    """
-    Transfer(Settings.of({**given, "format_name": "raw"}), "decrypt").run()
-
-
-@raw.command("keygen", cls=Command, epilog=epilog())
-@click.argument("path", metavar="FILE", type=click.Path(readable=False))
-@click.option(
-    "--algorithm",
-    metavar="NAME",
-    required=True,
-    shell_complete=names.algorithms,
-    callback=names.of_option,
-    help="The algorithm that the key is for.",
-)
-@click.option(
-    "-f", "--force", is_flag=True, help="Replace FILE. Files that it encrypted are lost without it."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; never the key.")
-def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
-    """Make a key of an algorithm and write its bytes to FILE, readable only by its owner.
-
-    \b
-    warpcipher raw keygen --algorithm des-ede3-cbc old.key
-    """
-    from warpcipher import find_algorithm
-
-    from .keygen import write_raw_key
-
-    size = find_algorithm(algorithm).key_size
-    write_raw_key(path, algorithm, size, force=force, as_json=as_json)

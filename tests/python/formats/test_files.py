@@ -268,3 +268,43 @@ def test_a_reader_that_fails_while_a_write_is_stuck(monkeypatch: pytest.MonkeyPa
     with pytest.raises((formats.FormatError, InvalidTag)):
         formats.decrypt_stream(io.BytesIO(sealed), out, KEY)
     assert plain.startswith(out.getvalue())
+
+
+class Places(Steps):
+    """The same, which can be read at any place."""
+
+    def seek(self, place: int, whence: int = 0, /) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self.inner.seek(place, whence)
+
+
+@pytest.mark.parametrize("mishap", [fails, is_closed, is_short, blocks])
+def test_a_mishap_at_each_step_of_random_access(mishap: Callable[[Steps], int]) -> None:
+    plain, sealed = paint(400_000), io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(plain), sealed, KEY)
+    places = [(0, 10), (10, 100_000), (100_010, 50_000), (390_000, 20_000), (5, 300_000)]
+    for at in itertools.count():
+        source = Places(sealed.getvalue(), at, mishap)
+        failures = 0
+        try:
+            file = formats.open(source, KEY)
+        except (OSError, ValueError):
+            assert mishap in (fails, is_closed)
+            continue
+        with file:
+            for begin, count in places:
+                out = bytearray(b"?" * count)
+                file.seek(begin)
+                try:
+                    done = file.readinto(out)
+                except (OSError, ValueError):
+                    failures += 1
+                    assert not out.strip(b"?\0"), "nothing of the text is left"
+                    continue
+                assert out[:done] == plain[begin : begin + count]
+        assert not failures or mishap in (fails, is_closed)
+        assert failures < 2 or mishap is is_closed, "what failed once is read the next time"
+        if source.left >= 0:
+            break
+    assert at > 10

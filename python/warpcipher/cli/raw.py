@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher raw`: bare ciphertext, as `openssl enc` has it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from . import jobs, keygen, keys, names, recipients
+from .errors import Command, Function, Group, add_options, epilog, in_section, usage
+from .files import open_output
+from .run import TELLING
+from .settings import COMPUTING, EARLIER, PATHS, WRITING, Settings
+from .transfer import EPILOG, Transfer
+
+if TYPE_CHECKING:
+    from warpcipher.formats import Options
+    from warpcipher.formats.openssl import Password
+
+_CIPHER = (
+    click.option(
+        "--algorithm",
+        metavar="NAME",
+        required=True,
+        shell_complete=names.algorithms,
+        callback=names.of_option,
+        help="Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
+    ),
+    click.option(
+        "--key-hex", metavar="HEX", help="The key. Others can see it in the process list."
+    ),
+    click.option("--iv-hex", metavar="HEX", help="The IV or nonce."),
+    click.option("--no-padding", is_flag=True, help="ECB and CBC: no PKCS#7 padding."),
+    click.option(
+        "-p", "--passphrase", is_flag=True, help="A password, asked for, as `openssl enc -pbkdf2`."
+    ),
+    *recipients.PASSPHRASE[1:],
+    click.option(
+        "--digest", metavar="NAME", help="With a password: openssl's -md.  [default: sha256]"
+    ),
+    click.option(
+        "--iterations",
+        metavar="N",
+        type=int,
+        help="With a password: openssl's -iter.  [default: 10000]",
+    ),
+)
+
+
+def raw_options(function: Function) -> Function:
+    return add_options(
+        (
+            *PATHS,
+            *in_section("Cipher", *_CIPHER, *COMPUTING),
+            *in_section("Output", *WRITING),
+            *in_section("Outputs of earlier runs", *EARLIER),
+            *TELLING,
+        ),
+        function,
+    )
+
+
+@dataclass(kw_only=True)
+class RawSettings(Settings):
+    """The options of a run, as given."""
+
+    algorithm: str
+    key_hex: str | None
+    iv_hex: str | None
+    no_padding: bool
+    digest: str | None
+    iterations: int | None
+
+    def _check_key(self) -> None:
+        if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
+            raise usage("give one key: --key FILE, --key-hex HEX, or a password: --passphrase")
+        if self.people and self.iv_hex is not None:
+            raise usage("the IV comes from the password: leave --iv-hex out")
+        if not self.people:
+            for option, value in (
+                ("--digest", self.digest),
+                ("--iterations", self.iterations),
+                ("--armor", self.armor or None),
+            ):
+                if value is not None:
+                    raise usage(f"{option} is for a password: --passphrase")
+
+
+class RawTransfer(Transfer):
+    """One run of `raw encrypt` or `raw decrypt`."""
+
+    def __init__(self, settings: RawSettings, task: Literal["encrypt", "decrypt"]) -> None:
+        self._raw = settings
+        super().__init__(settings, task)
+
+    def _make_options(self) -> Options:
+        given = self._raw
+        return replace(
+            super()._make_options(),
+            algorithm=given.algorithm,
+            iv=None if given.iv_hex is None else keys.parse_hex("--iv-hex", given.iv_hex),
+            padding="none" if given.no_padding else "auto",
+        )
+
+    def _read_key(self) -> bytes | bytearray | Password | keys.Key:
+        given = self._raw
+        if given.people:
+            return self._read_password()
+        key = (
+            given.key.read("raw", given.algorithm)
+            if given.key_hex is None
+            else bytearray(keys.parse_hex("--key-hex", given.key_hex))
+        )
+        self._check_iv()
+        return key
+
+    def _read_password(self) -> Password:
+        from warpcipher.formats import openssl
+
+        given = self._raw
+        given.people.expect(given.paths)
+        text = recipients.read_passphrase(given.people, "Password", twice=self._encrypt)
+        return openssl.Password(
+            text,
+            openssl.DIGEST if given.digest is None else given.digest,
+            openssl.ITERATIONS if given.iterations is None else given.iterations,
+        )
+
+    def _check_iv(self) -> None:
+        """Names the option where an IV is missing: the library knows no options."""
+        from warpcipher import algorithms
+
+        named = self._raw.algorithm
+        size = next((entry.iv_size for entry in algorithms() if entry.name == named), 0)
+        if size and self._raw.iv_hex is None:
+            raise usage(f"{named} takes an IV of {size} bytes: give it with --iv-hex HEX")
+
+    def _check_plan(self, plan: jobs.Plan) -> None:
+        """Decryption is free to: it is encryption that makes texts which share a key stream."""
+        count = len(plan.jobs)
+        if self._encrypt and self._extra.iv is not None and count > 1:
+            raise usage(
+                f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
+                f"files of {self._raw.algorithm} give away equal parts, or all "
+                "of their text. Run it once for each file with its own IV, or take "
+                "--format cobblestone-256, which needs none"
+            )
+
+    def _warn_unauthenticated(self) -> None:
+        from warpcipher import algorithms
+
+        named = self._raw.algorithm
+        if named not in {entry.name for entry in algorithms() if entry.is_aead}:
+            self._warn_of(f"raw with {named}")
+
+
+@click.group(cls=Group, epilog=EPILOG)
+def raw() -> None:
+    """Encrypt and decrypt bare ciphertext, for other programs. AEADs excepted, it is NOT
+    authenticated: a change or a wrong key goes unnoticed.
+
+    \b
+    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
+    warpcipher raw decrypt --algorithm aes-256-cbc --passphrase backup.enc
+    """
+
+
+@raw.command("encrypt", cls=Command, epilog=EPILOG)
+@raw_options
+@click.option("-a", "--armor", is_flag=True, help="With a password: write base64, as openssl's -a.")
+def raw_encrypt(**given: Any) -> None:
+    """Encrypt files, directory trees or standard input (-). FILE becomes FILE.enc.
+
+    With a key it writes as `openssl enc -K -iv` does; one IV encrypts one file. With a password it
+    writes as `openssl enc -pbkdf2`, with a fresh salt for each file.
+
+    \b
+    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
+    warpcipher raw encrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf
+    """
+    RawTransfer(RawSettings.of({**given, "format_name": "raw"}), "encrypt").run()
+
+
+@raw.command("decrypt", cls=Command, epilog=EPILOG)
+@raw_options
+def raw_decrypt(**given: Any) -> None:
+    """Decrypt files, directory trees or standard input (-).
+
+    The file names neither its algorithm nor, made from a password, its digest and iterations: give
+    those that it was made with. Base64 is found. Files of `openssl enc` without -pbkdf2 are not
+    read: `openssl enc -d` reads them.
+
+    \b
+    warpcipher raw decrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf.enc
+    warpcipher raw decrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf.enc
+    """
+    RawTransfer(RawSettings.of({**given, "format_name": "raw"}), "decrypt").run()
+
+
+@raw.command("keygen", cls=Command, epilog=epilog())
+@click.argument("path", metavar="FILE", type=click.Path(readable=False))
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    required=True,
+    shell_complete=names.algorithms,
+    callback=names.of_option,
+    help="The algorithm that the key is for.",
+)
+@click.option(
+    "-f", "--force", is_flag=True, help="Replace FILE. Files that it encrypted are lost without it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; never the key.")
+def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
+    """Make a key of an algorithm and write its bytes to FILE, readable only by its owner.
+
+    \b
+    warpcipher raw keygen --algorithm des-ede3-cbc old.key
+    """
+    from warpcipher import find_algorithm
+    from warpcipher.formats.base import NewKey
+
+    keygen.refuse_standard(path)
+    made = NewKey(os.urandom(find_algorithm(algorithm).key_size))
+    with open_output(path, force=force) as output:
+        output.write_all(made.data, 0o600)
+    keygen.tell(path, made, algorithm, {"path": path, "algorithm": algorithm}, as_json)
