@@ -42,7 +42,7 @@ struct Column : Integers {
   }
 };
 
-// The arguments of both directions, as Chunks.
+// The arguments of both directions, as SealedChunks.
 struct ChunkColumns {
   ChunkColumns(nb::handle algorithm, nb::handle keys, nb::handle offsets, nb::handle lengths, nb::handle key_index,
                nb::handle ivs, nb::handle iv_length, nb::handle tag_length)
@@ -69,7 +69,7 @@ struct ChunkColumns {
 
  public:
   const std::size_t count;
-  Chunks chunks;
+  SealedChunks chunks;
 
  private:
   const Column offsets_;
@@ -90,7 +90,7 @@ nb::object read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::ha
   const Source from(source, 0);
   const Operand to(out, "out", Operand::Use::write);
   FileChunks chunks;
-  static_cast<Chunks&>(chunks) = given.chunks;
+  static_cast<SealedChunks&>(chunks) = given.chunks;
   chunks.source = from.get();
   chunks.aad = aad_bytes.bytes();
   chunks.aad_offsets = aad_begins.values();
@@ -121,7 +121,7 @@ nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle t
   const Descriptor descriptor(target);
   const Texts parts(texts, streams, device);
   ChunksToWrite chunks;
-  static_cast<Chunks&>(chunks) = given.chunks;
+  static_cast<SealedChunks&>(chunks) = given.chunks;
   chunks.tags = {tag_bytes.data(), tag_bytes.size()};
   chunks.descriptor = descriptor.number();
   chunks.parts = parts.parts();

@@ -101,7 +101,7 @@ class FileSealing {
       FileChunks all;
       columns.fill(all);
       ChunksToWrite chunks;
-      static_cast<Chunks&>(chunks) = all;
+      static_cast<SealedChunks&>(chunks) = all;
       chunks.descriptor = descriptor.number();
       chunks.parts = parts.parts();
       return write_chunks(engine_, chunks, options);

@@ -6,8 +6,8 @@
  *   example_encrypt_file seal KEYFILE IN OUT      OUT is nonce || ciphertext || tag
  *   example_encrypt_file open KEYFILE IN OUT
  *
- * KEYFILE holds 32 random bytes. The whole file is one message in memory; for large files and random access use the
- * chunked formats of the Python package.
+ * KEYFILE holds 32 random bytes. The whole file is one message in memory; sealed_file.c has large files and random
+ * access.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -28,6 +28,7 @@
 
 #include "warpcipher/chunks.h"
 #include "warpcipher/columns.h"
+#include "warpcipher/files.h"
 #include "warpcipher/messages.h"
 #include "warpcipher/queue.h"
 #include "warpcipher/random.h"

@@ -35,7 +35,8 @@ typedef enum wc_status {
   WC_READ_FAILED = 7,        /* a file could not be read, or ends too early */
   WC_QUEUE_FULL = 8,         /* the queue's memory limit left no room in time */
   WC_QUEUE_CLOSED = 9,       /* the queue takes no more messages */
-  WC_CANCELLED = 10          /* the message was taken back before it was launched; nothing was written */
+  WC_CANCELLED = 10,         /* the message was taken back before it was launched; nothing was written */
+  WC_WRITE_FAILED = 11       /* a file could not be written */
 } wc_status;
 
 /* Which way a message goes. */

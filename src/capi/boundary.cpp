@@ -106,6 +106,8 @@ const char* wc_status_text(wc_status status) {
       return "queue closed";
     case WC_CANCELLED:
       return "cancelled";
+    case WC_WRITE_FAILED:
+      return "write failed";
   }
   return "unknown status";
 }

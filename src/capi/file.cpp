@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: chunks of encrypted files.
+// The C ABI: encrypted files, and chunks of them.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capi/boundary.hpp"
+#include "flow/file/cobblestone.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "warpcipher.h"
 
@@ -19,7 +26,34 @@ using warpcipher::capi::guarded;
 using warpcipher::capi::require;
 using warpcipher::capi::to_memory;
 
+// A descriptor of the handle's own, closed with it.
+struct wc_file {
+  struct Descriptor {
+    explicit Descriptor(int given) : number(fcntl(given, F_DUPFD_CLOEXEC, 0)) {
+      if (number >= 0) return;
+      throw warpcipher::Error(Status::read_failed, std::string("the file cannot be read: ") + std::strerror(errno));
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() { close(number); }
+
+    const int number;
+  };
+
+  wc_file(std::string_view engine, int file, std::span<const std::uint8_t> key, std::span<const std::uint8_t> context)
+      : descriptor(file), content(engine, descriptor.number, key, context) {}
+
+  const Descriptor descriptor;
+  const warpcipher::CobblestoneFile content;
+};
+
 namespace {
+
+std::span<const std::uint8_t> given(const char* name, const void* data, std::size_t len) {
+  warpcipher::check_buffer_len(name, len);
+  require(data != nullptr || len == 0, (std::string(name) + " is a null pointer").c_str());
+  return {bytes(data), len};
+}
 
 void check_pointers(const wc_file_chunks& c) {
   require(c.keys != nullptr && c.key_count != 0, "keys is a null pointer or key_count is 0");
@@ -95,3 +129,41 @@ wc_status wc_read_chunks(const char* engine, size_t* failed, const wc_file_chunk
     return report(*failure);
   });
 }
+
+wc_status wc_seal_file(const char* engine, int target, int source, const void* key, size_t key_len, const void* context,
+                       size_t context_len) {
+  return guarded([&] {
+    const auto failure = warpcipher::seal_cobblestone(engine_name(engine), target, source, given("key", key, key_len),
+                                                      given("context", context, context_len));
+    if (!failure) return WC_OK;
+    const bool is_read = failure->kind == warpcipher::FileFailure::Kind::read;
+    const std::string text =
+        std::string(is_read ? "source cannot be read: " : "target cannot be written: ") + std::strerror(failure->error);
+    return fail(is_read ? WC_READ_FAILED : WC_WRITE_FAILED, text.c_str());
+  });
+}
+
+wc_status wc_open_file(wc_file** out, const char* engine, int file, const void* key, size_t key_len,
+                       const void* context, size_t context_len) {
+  return guarded([&] {
+    require(out != nullptr, "out is a null pointer");
+    *out = nullptr;
+    *out = new wc_file(engine_name(engine), file, given("key", key, key_len), given("context", context, context_len));
+    return WC_OK;
+  });
+}
+
+uint64_t wc_file_size(const wc_file* file) { return file->content.size(); }
+
+wc_status wc_file_read(const wc_file* file, void* out, size_t out_len, wc_memory memory, uint64_t offset,
+                       void* stream) {
+  return guarded([&] {
+    require(file != nullptr, "file is a null pointer");
+    require(out != nullptr || out_len == 0, "out is a null pointer");
+    warpcipher::check_buffer_len("out", out_len);
+    const auto failure = file->content.read({bytes(out), out_len}, to_memory(memory), offset, stream);
+    return failure ? report(*failure) : WC_OK;
+  });
+}
+
+void wc_file_free(wc_file* file) { delete file; }

@@ -38,7 +38,7 @@ class Copying {
 
   // Of one piece in one file. A piece is longer than others only where it is one chunk.
   std::size_t longest() const {
-    const Chunks& c = copy_.chunks;
+    const SealedChunks& c = copy_.chunks;
     const std::uint64_t chunk = c.count != 0 ? *std::ranges::max_element(c.lengths) : 0;
     return std::max(piece_len_, static_cast<std::size_t>(chunk) + c.tag_len);
   }
@@ -46,7 +46,7 @@ class Copying {
   bool next(CopyPiece& piece) {
     if (!work_.goes_on()) return false;
     const std::lock_guard lock(mutex_);
-    const Chunks& c = copy_.chunks;
+    const SealedChunks& c = copy_.chunks;
     if (next_ == c.count) return false;
     piece = {next_, next_, source_offset_, target_offset_};
     std::size_t len = 0;
@@ -163,7 +163,7 @@ class CopyWorker {
 
   const std::string_view engine_;
   const ChunkCopy& copy_;
-  const Chunks& chunks_;
+  const SealedChunks& chunks_;
   Copying& copying_;
   Buffer in_, out_;
   std::vector<Message> messages_;
@@ -174,7 +174,7 @@ class CopyWorker {
 
 std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
                         const std::function<void(bool interrupted)>& check) {
-  const Chunks& c = copy.chunks;
+  const SealedChunks& c = copy.chunks;
   if (!c.algorithm().is_aead() || c.has_mac() || c.ivs.size() != c.count * c.iv_len ||
       std::ranges::any_of(c.lengths, [](std::uint64_t len) { return len == 0 || len > most_buffer_len; })) {
     throw Error(Status::invalid_argument,

@@ -16,7 +16,7 @@ namespace warpcipher {
 
 // The chunks lie back to back in both files: as plaintext in one, as ciphertext and tag in the other.
 struct ChunkCopy {
-  const Chunks& chunks;  // of an AEAD, with IVs; their places do not count
+  const SealedChunks& chunks;  // of an AEAD, with IVs; their places do not count
   Direction direction;
   int source, target;  // files that take pread() and pwrite()
   std::uint64_t source_offset, target_offset;

@@ -64,7 +64,7 @@ struct ChunkSource {
 
 // Chunks, however they are used. Spans that may be absent are empty then. Everything is borrowed for a call, and nobody
 // changes it meanwhile.
-struct Chunks : Sealing {
+struct SealedChunks : Sealing {
   std::size_t count = 0;
   std::uint64_t first_number = 0;               // what errors call the first
   std::span<const std::uint32_t> key_index;     // absent: all take the first key
@@ -81,7 +81,7 @@ struct Chunks : Sealing {
 //   ^ file_offsets[i]
 //
 // All but `out` lies in host memory, and none of it in `out`.
-struct FileChunks : Chunks {
+struct FileChunks : SealedChunks {
   ChunkSource source;
   std::span<const std::uint8_t> aad;  // without ranges all of it for every chunk
   std::span<const std::uint64_t> aad_offsets;

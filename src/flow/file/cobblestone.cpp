@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/file/cobblestone.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/bytes.hpp"
+#include "core/error.hpp"
+#include "core/system_random.hpp"
+#include "core/wipe.hpp"
+#include "engine/cpu/hmac.hpp"
+#include "flow/file/copy_chunks.hpp"
+#include "flow/file/crypt_chunks.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr std::uint64_t most_chunks = std::uint64_t{1} << 38;
+constexpr std::size_t sealed_chunk_len = Cobblestone::chunk_len + Cobblestone::tag_len;
+constexpr std::size_t chunks_of_a_piece = 64;    // that go through memory at once
+constexpr std::size_t chunks_of_a_copy = 65536;  // so that the columns of a long file take a few MiB
+constexpr std::size_t hash_len = 64;
+
+// HKDF-Expand of RFC 5869, section 2.3: the specification has no step of extraction.
+SecretBytes expand(std::span<const std::uint8_t> key, std::span<const std::uint8_t> info, std::size_t len) {
+  SecretBytes out((len + hash_len - 1) / hash_len * hash_len);
+  Hmac hmac("sha512", key);
+  std::vector<std::uint8_t> text(info.begin(), info.end());
+  text.push_back(0);
+  std::span<const std::uint8_t> before;
+  for (std::size_t at = 0; at < len; at += hash_len) {
+    ++text.back();
+    const std::span<std::uint8_t> block{out.data() + at, hash_len};
+    hmac.compute({before, text}, block);
+    before = block;
+  }
+  return out;
+}
+
+// All of a buffer, by a call that may do less. Returns how much; less than all at the end of a file, or with errno,
+// which is 0 at the end.
+template <class Call>
+std::size_t move_all(std::size_t len, Call&& call) {
+  std::size_t done = 0;
+  while (done < len) {
+    errno = 0;
+    const ssize_t moved = call(done, len - done);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) break;
+    done += static_cast<std::size_t>(moved);
+  }
+  return done;
+}
+
+class SealingFile {
+ public:
+  SealingFile(std::string_view engine, int target, int source, const Cobblestone& keys)
+      : engine_(engine), target_(target), source_(source), sealing_(keys.sealing()) {}
+
+  std::optional<FileFailure> run(std::span<const std::uint8_t> header) {
+    if (const auto failure = write(header)) return failure;
+    copy();
+    SecretBytes text(chunks_of_a_piece * Cobblestone::chunk_len);
+    std::vector<std::uint8_t> sealed(chunks_of_a_piece * sealed_chunk_len);
+    for (bool is_final = false; !is_final;) {
+      const std::size_t len = move_all(
+          text.size(), [&](std::size_t done, std::size_t left) { return ::read(source_, text.data() + done, left); });
+      if (len < text.size() && errno != 0) return FileFailure{FileFailure::Kind::read, errno};
+      is_final = len < text.size();
+      const std::size_t count = len / Cobblestone::chunk_len + (is_final ? 1 : 0);
+      if (next_ + count > most_chunks) refuse("the file is too long: a Cobblestone file has 2^38 chunks at most");
+      const std::span<std::uint8_t> out{sealed.data(), len + count * Cobblestone::tag_len};
+      crypt_chunks(engine_, sealing_,
+                   {Direction::encrypt, next_, count, is_final, Memory::host, {text.data(), len}, out});
+      next_ += count;
+      if (const auto failure = write(out)) return failure;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<FileFailure> write(std::span<const std::uint8_t> bytes) {
+    const std::size_t done = move_all(
+        bytes.size(), [&](std::size_t at, std::size_t left) { return ::write(target_, bytes.data() + at, left); });
+    if (done == bytes.size()) return std::nullopt;
+    return FileFailure{FileFailure::Kind::write, errno != 0 ? errno : ENOSPC};
+  }
+
+  // Full chunks from a regular file to the end of another, past this thread's buffers. What cannot be copied is left to
+  // the loop, which says what is wrong.
+  void copy() {
+    struct stat from {
+    }, to{};
+    if (fstat(source_, &from) != 0 || fstat(target_, &to) != 0 || !S_ISREG(from.st_mode) || !S_ISREG(to.st_mode))
+      return;
+    if (from.st_dev == to.st_dev && from.st_ino == to.st_ino) return;
+    if ((fcntl(target_, F_GETFL) & O_APPEND) != 0) return;  // pwrite() would write at the end
+    const off_t source_begin = lseek(source_, 0, SEEK_CUR), target_begin = lseek(target_, 0, SEEK_CUR);
+    if (source_begin < 0 || target_begin != to.st_size || from.st_size <= source_begin) return;
+    // The final chunk is shorter than others: it may be empty.
+    const std::uint64_t full = static_cast<std::uint64_t>(from.st_size - source_begin) / Cobblestone::chunk_len;
+    if (full >= most_chunks) return;
+    auto source_offset = static_cast<std::uint64_t>(source_begin),
+         target_offset = static_cast<std::uint64_t>(target_begin);
+    const auto end = [&] {
+      // Threads may have written chunks after the first one that is not done.
+      const bool is_cut = ftruncate(target_, static_cast<off_t>(target_offset)) == 0;
+      if (lseek(source_, static_cast<off_t>(source_offset), SEEK_SET) < 0 || !is_cut ||
+          lseek(target_, static_cast<off_t>(target_offset), SEEK_SET) < 0) {
+        throw Error(Status::engine_failure, std::string("a file changed while it was encrypted: ") + strerror(errno));
+      }
+    };
+    while (next_ < full) {
+      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(full - next_, chunks_of_a_copy));
+      const auto columns =
+          RegularChunks::whole(sealing_, next_, wanted, wanted * std::uint64_t{Cobblestone::chunk_len}, false);
+      FileChunks chunks;
+      columns.fill(chunks);
+      std::size_t done = 0;
+      try {
+        done = copy_chunks(engine_, {chunks, Direction::encrypt, source_, target_, source_offset, target_offset}, {});
+      } catch (...) {
+        end();
+        throw;
+      }
+      next_ += done;
+      source_offset += done * Cobblestone::chunk_len;
+      target_offset += done * sealed_chunk_len;
+      if (done != wanted) break;
+    }
+    end();
+  }
+
+  const std::string_view engine_;
+  const int target_, source_;
+  const Sealing& sealing_;
+  std::uint64_t next_ = 0;  // the number of the next chunk
+};
+
+}  // namespace
+
+Cobblestone::Cobblestone(std::span<const std::uint8_t> input_key, std::span<const std::uint8_t, salt_len> salt,
+                         std::span<const std::uint8_t> context) {
+  const std::size_t key_len = input_key.size();
+  if (key_len != 16 && key_len != 32) {
+    refuse("a Cobblestone key has 16 or 32 bytes, got " + std::to_string(key_len));
+  }
+  const std::string bits = std::to_string(8 * key_len);
+  const std::string label = "c2sp.org/chunked-encryption@v1+AEAD_AES_" + bits + "_GCM";
+  std::vector<std::uint8_t> info(label.begin(), label.end());
+  info.push_back(0);
+  info.insert(info.end(), salt.begin(), salt.end());
+  info.insert(info.end(), context.begin(), context.end());
+  const SecretBytes made = expand(input_key, info, key_len + nonce_len + commitment_len);
+  key_.emplace(find_algorithm("aes-" + bits + "-gcm"), std::span<const std::uint8_t>{made.data(), key_len});
+  std::copy_n(made.data() + key_len, nonce_len, base_nonce_.data());
+  std::copy_n(made.data() + key_len + nonce_len, commitment_len, commitment_.data());
+  keys_[0] = &*key_;
+  sealing_.keys = keys_;
+  sealing_.iv_len = nonce_len;
+  sealing_.tag_len = tag_len;
+  sealing_.header_len = header_len;
+  sealing_.chunk_len = chunk_len;
+  sealing_.nonce_base = base_nonce_;
+}
+
+std::optional<FileFailure> seal_cobblestone(std::string_view engine, int target, int source,
+                                            std::span<const std::uint8_t> key, std::span<const std::uint8_t> context) {
+  std::array<std::uint8_t, Cobblestone::header_len> header{};
+  const auto salt = std::span(header).first<Cobblestone::salt_len>();
+  fill_from_system(salt);
+  const Cobblestone keys(key, salt, context);
+  std::ranges::copy(keys.commitment(), header.begin() + Cobblestone::salt_len);
+  return SealingFile(engine, target, source, keys).run(header);
+}
+
+CobblestoneFile::CobblestoneFile(std::string_view engine, int descriptor, std::span<const std::uint8_t> key,
+                                 std::span<const std::uint8_t> context)
+    : engine_(engine), descriptor_(descriptor) {
+  const auto cannot_read = [](const std::string& why) { throw Error(Status::read_failed, why); };
+  const auto read_at = [&](std::span<std::uint8_t> out, std::uint64_t position) {
+    const std::size_t got = move_all(out.size(), [&](std::size_t done, std::size_t left) {
+      return pread(descriptor, out.data() + done, left, static_cast<off_t>(position + done));
+    });
+    if (got == out.size()) return;
+    cannot_read(errno != 0 ? std::string("the file cannot be read: ") + strerror(errno) : "truncated: it ended early");
+  };
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) cannot_read(std::string("the file cannot be read: ") + strerror(errno));
+  if (!S_ISREG(status.st_mode)) cannot_read("it is not a regular file: expected one that can be read at any place");
+  std::array<std::uint8_t, Cobblestone::header_len> header{};
+  const auto file_len = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t body = file_len - std::min<std::uint64_t>(file_len, header.size());
+  const std::uint64_t rest = body % sealed_chunk_len;  // the final chunk, which is shorter than the others
+  chunks_ = body / sealed_chunk_len + 1;
+  if (rest < Cobblestone::tag_len) {
+    cannot_read("truncated: no Cobblestone file has " + std::to_string(file_len) + " bytes");
+  }
+  if (chunks_ > most_chunks) cannot_read("too long: a Cobblestone file has 2^38 chunks at most");
+  size_ = body - chunks_ * Cobblestone::tag_len;
+  read_at(header, 0);
+  const std::span<const std::uint8_t, Cobblestone::header_len> all(header);
+  keys_ = std::make_unique<const Cobblestone>(key, all.first<Cobblestone::salt_len>(), context);
+  if (!equal_constant_time(keys_->commitment().data(), header.data() + Cobblestone::salt_len,
+                           Cobblestone::commitment_len)) {
+    throw Error(
+        Status::invalid_tag,
+        "the header's key commitment does not match: wrong key or context, damaged header, or not a Cobblestone "
+        "file");
+  }
+  // The end of the file, and so its size, is to be trusted from here on.
+  std::vector<std::uint8_t> sealed(rest);
+  SecretBytes text(rest - Cobblestone::tag_len);
+  read_at(sealed, file_len - rest);
+  if (crypt_chunks(engine, keys_->sealing(),
+                   {Direction::decrypt, chunks_ - 1, 1, true, Memory::host, sealed, {text.data(), text.size()}})) {
+    throw Error(Status::invalid_tag, "the final chunk failed authentication: the file was damaged, cut or added to");
+  }
+}
+
+std::optional<ReadFailure> CobblestoneFile::read(std::span<std::uint8_t> out, Memory memory, std::uint64_t offset,
+                                                 Stream stream) const {
+  const RegularChunks columns(keys_->sealing(), size_, chunks_, offset, out.size());
+  FileChunks chunks;
+  columns.fill(chunks);
+  chunks.source.descriptor = descriptor_;
+  chunks.memory = memory;
+  chunks.out = out;
+  std::optional<ReadFailure> failure = read_chunks(engine_, chunks, stream, {});
+  if (failure) failure->chunk += chunks.first_number;
+  return failure;
+}
+
+}  // namespace warpcipher
