@@ -6,6 +6,7 @@
 #include <new>
 
 #include "flow/copy.hpp"
+#include "flow/slot_memory.hpp"
 
 namespace warpcipher {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t most_rounded = std::size_t{16} << 20;
 
 void BounceBufferCache::wipe_and_free(DeviceEngine& engine, const Block& block) noexcept {
   wipe_in_parallel(block.data, block.used);
-  engine.free_pinned(block.data, block.size, 0);
+  PinnedBudget::give(engine, block.data, block.size, 0);
 }
 
 BounceBufferCache*& BounceBufferCache::current() noexcept {
@@ -40,7 +41,7 @@ BounceBufferCache::Block BounceBufferCache::take(DeviceEngine& engine, std::size
       return block;
     }
   }
-  return {static_cast<std::uint8_t*>(engine.allocate_pinned(size)), size, 0};
+  return {PinnedBudget::take(engine, size), size, 0};
 }
 
 void BounceBufferCache::give(DeviceEngine& engine, const Block& block) noexcept {

@@ -17,6 +17,7 @@
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cuda/engine.hpp"
 #include "flow/file/read_chunks.hpp"
+#include "flow/slot_memory.hpp"
 #include "unnamed_file.hpp"
 
 namespace conformance {
@@ -80,6 +81,7 @@ class TestChunks {
     must(cudaMemcpy(got.data(), memory, size_, cudaMemcpyDeviceToHost), "cudaMemcpy");
     must(cudaFree(memory), "cudaFree");
     error_ = error;
+    if (PinnedBudget::in_use() != 0) throw std::runtime_error("a read keeps page-locked memory");
     return got;
   }
 

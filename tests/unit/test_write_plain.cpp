@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "flow/slot_memory.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
 
@@ -94,6 +95,23 @@ TEST(WritePlain, FailuresAreTold) {
   };
   const File file;
   EXPECT_THROW(write_plain(engine, file.descriptor(), given.parts, options), std::runtime_error);
+  EXPECT_TRUE(engine.balanced());
+  EXPECT_EQ(PinnedBudget::in_use(), 0u);
+}
+
+TEST(PinnedBudget, CallsLeaveEachOtherEnough) {
+  HostDeviceEngine engine;
+  EXPECT_EQ(PinnedBudget::of_call(), PinnedBudget::most);
+  {
+    SlotMemory slot(engine), other(engine);
+    slot.pinned(1000);
+    other.on_device(5000);  // which is another budget
+    EXPECT_EQ(PinnedBudget::in_use(), 1000u);
+    EXPECT_EQ(PinnedBudget::of_call(), PinnedBudget::most - 1000);
+    slot.pinned(PinnedBudget::most);
+    EXPECT_EQ(PinnedBudget::of_call(), PinnedBudget::least);
+  }
+  EXPECT_EQ(PinnedBudget::in_use(), 0u);
   EXPECT_TRUE(engine.balanced());
 }
 

@@ -11,6 +11,7 @@
 #include "flow/file/piece_columns.hpp"
 #include "flow/file/reading.hpp"
 #include "flow/file/slots.hpp"
+#include "flow/slot_memory.hpp"
 
 namespace warpcipher {
 namespace {
@@ -21,20 +22,13 @@ class FileSlot {
  public:
   // joint: that decrypts pieces of which all is wanted; null: each is decrypted by itself.
   FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, Joint* joint, std::size_t room)
-      : name_(name), engine_(engine), reading_(reading), chunks_(reading.chunks()), joint_(joint), room_(room) {}
-  FileSlot(const FileSlot&) = delete;
-  FileSlot& operator=(const FileSlot&) = delete;
-  // After an exception the stream may still use the memory.
-  ~FileSlot() {
-    if (!has_stream_) return;
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already reported
-    }
-    if (memory_ != nullptr) engine_.deallocate(memory_, room_, plaintext_len_, stream_);
-    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, 0);
-    engine_.destroy_stream(stream_);
-  }
+      : name_(name),
+        engine_(engine),
+        reading_(reading),
+        chunks_(reading.chunks()),
+        joint_(joint),
+        room_(room),
+        slot_(engine) {}
 
   // Reads the next piece; false when there is none, or it failed. The slot is settled.
   bool read(MacCheck& mac) {
@@ -56,7 +50,7 @@ class FileSlot {
   // Starts the copy.
   void send() {
     reading_.naming(piece_, [&] {
-      engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, stream_);
+      engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, slot_.stream());
     });
     is_loaded_ = true;
   }
@@ -66,7 +60,7 @@ class FileSlot {
     if (!is_loaded_) return;
     reading_.naming(piece_, [&] {
       if (is_joined()) {
-        engine_.wait(stream_);
+        slot_.wait();
       } else {
         decrypt();
       }
@@ -79,11 +73,12 @@ class FileSlot {
   bool is_joined() const { return joint_ != nullptr && !piece_.is_partial; }
 
   void decrypt() {
+    const Stream stream = slot_.stream();
     // Scratch of chunks of which a part is wanted: it is wiped, whatever happens.
-    plaintext_len_ = piece_.is_partial ? piece_.len : 0;
+    slot_.set_secret(memory_, piece_.is_partial ? piece_.len : 0);
     results_.assign(piece_.items.size(), {});
     run_columns(name_, columns_.make(chunks_, piece_.items, {memory_, piece_.len}, ivs_in_file(), piece_.is_partial),
-                results_, stream_);
+                results_, stream);
     for (std::size_t k = 0; k < results_.size(); ++k) {
       if (results_[k].status == Status::ok) continue;
       reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
@@ -93,12 +88,12 @@ class FileSlot {
       for (const FilePiece::Item& item : piece_.items) {
         if (chunks_.take(item.chunk) == 0) continue;
         engine_.copy_on_device(chunks_.out.data() + item.place, memory_ + item.at + chunks_.skip(item.chunk),
-                               chunks_.take(item.chunk), stream_);
+                               chunks_.take(item.chunk), stream);
       }
-      engine_.clear(memory_, piece_.len, stream_);
+      engine_.clear(memory_, piece_.len, stream);
     }
-    engine_.wait(stream_);
-    plaintext_len_ = 0;
+    engine_.wait(stream);
+    slot_.set_secret(memory_, 0);
   }
 
   // The IVs of the piece's chunks; empty where they are not in the file.
@@ -112,14 +107,9 @@ class FileSlot {
     return ivs_;
   }
 
-  // Only once there is a piece: page-locked memory is costly.
   void reserve() {
-    if (!has_stream_) stream_ = engine_.create_stream();
-    has_stream_ = true;
-    if (pinned_ == nullptr) pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
-    if (memory_ == nullptr && !is_joined()) {
-      memory_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
-    }
+    if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
+    if (memory_ == nullptr && !is_joined()) memory_ = slot_.on_device(room_);
   }
 
   const std::string_view name_;
@@ -128,13 +118,11 @@ class FileSlot {
   const FileChunks& chunks_;
   Joint* const joint_;
   const std::size_t room_;
-  Stream stream_ = nullptr;
-  bool has_stream_ = false;
+  SlotMemory slot_;
   std::uint8_t* pinned_ = nullptr;
   std::uint8_t* memory_ = nullptr;  // of the device
   FilePiece piece_;
   bool is_loaded_ = false;
-  std::size_t plaintext_len_ = 0;  // of memory_: to be wiped
   PieceColumns columns_;
   std::vector<std::uint8_t> ivs_;
   std::vector<Result> results_;

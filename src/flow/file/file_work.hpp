@@ -103,7 +103,7 @@ void naming_chunks(std::uint64_t first, std::uint64_t last, Call&& call) {
 
 // Sets the keys of `count` chunks from `first` on. Of many keys only those that they need, as they lie: each piece
 // sends them to the device. numbers: memory for key_index, which stays as long as the columns.
-inline void choose_keys(Columns& columns, const Chunks& chunks, std::size_t first, std::size_t count,
+inline void choose_keys(Columns& columns, const SealedChunks& chunks, std::size_t first, std::size_t count,
                         std::vector<std::uint32_t>& numbers) {
   columns.keys = chunks.keys.first(1);
   if (chunks.key_index.empty()) return;

@@ -38,7 +38,7 @@ struct ReadOptions {
 };
 
 // The longest chunk that goes to a device: two are on their way.
-inline constexpr std::size_t most_device_chunk_len = most_slots_len / slots_of_thread;
+inline constexpr std::size_t most_device_chunk_len = PinnedBudget::most / slots_of_thread;
 
 // Fills `out` where the chunks say. Returns when all is there, or has failed: after a failure or an exception all that
 // they say is zeros. Of chunks that failed the first is told. engine: as of run(), where the plaintext goes. stream: in

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -24,14 +23,13 @@ namespace {
 class PlainReading {
  public:
   PlainReading(const PlainBytes& bytes, const ReadOptions& options, std::size_t piece_len)
-      : bytes_(bytes), work_(options.check), piece_len_(piece_len) {}
+      : bytes_(bytes), work_(options.check), cutter_(bytes.out.size(), piece_len) {}
 
   // The next piece of `out` for this thread; empty when there is none, or something failed.
   std::span<std::uint8_t> next() {
     if (!work_.goes_on()) return {};
-    const std::uint64_t begin = next_.fetch_add(1, std::memory_order_relaxed) * piece_len_;
-    if (begin >= bytes_.out.size()) return {};
-    return bytes_.out.subspan(begin, std::min<std::uint64_t>(piece_len_, bytes_.out.size() - begin));
+    const TextCutter::Piece piece = cutter_.next();
+    return bytes_.out.subspan(piece.begin, piece.len);
   }
 
   // Reads the bytes of a piece of `out` into a buffer; false where that failed.
@@ -74,8 +72,7 @@ class PlainReading {
 
   const PlainBytes& bytes_;
   FileWork work_;
-  const std::size_t piece_len_;
-  std::atomic<std::uint64_t> next_{0};
+  TextCutter cutter_;
   std::mutex mutex_;
   std::optional<ReadFailure> failure_;
 };
@@ -84,49 +81,28 @@ class PlainReading {
 class PlainSlot {
  public:
   PlainSlot(DeviceEngine& engine, PlainReading& reading, std::size_t room)
-      : engine_(engine), reading_(reading), room_(room) {}
-  PlainSlot(const PlainSlot&) = delete;
-  PlainSlot& operator=(const PlainSlot&) = delete;
-  // After an exception the stream may still use the memory.
-  ~PlainSlot() {
-    if (!has_stream_) return;
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already reported
-    }
-    if (memory_ != nullptr) engine_.free_pinned(memory_, room_, used_);
-    engine_.destroy_stream(stream_);
-  }
+      : engine_(engine), reading_(reading), room_(room), slot_(engine) {}
 
   // Reads the next piece and starts its copy, once the one before has arrived; false when there is none, or it failed.
   bool load() {
     settle();
     const std::span<std::uint8_t> piece = reading_.next();
     if (piece.empty()) return false;
-    reserve();
+    if (memory_ == nullptr) memory_ = slot_.pinned(room_);
     used_ = std::max(used_, piece.size());
+    slot_.set_secret(memory_, used_);
     if (!reading_.read(piece, memory_)) return false;
-    engine_.copy_to_device(piece.data(), memory_, piece.size(), stream_);
+    engine_.copy_to_device(piece.data(), memory_, piece.size(), slot_.stream());
     return true;
   }
 
-  void settle() {
-    if (has_stream_) engine_.wait(stream_);
-  }
+  void settle() { slot_.wait(); }
 
  private:
-  void reserve() {
-    if (memory_ != nullptr) return;
-    stream_ = engine_.create_stream();
-    has_stream_ = true;
-    memory_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
-  }
-
   DeviceEngine& engine_;
   PlainReading& reading_;
   const std::size_t room_;
-  Stream stream_ = nullptr;
-  bool has_stream_ = false;
+  SlotMemory slot_;
   std::uint8_t* memory_ = nullptr;
   std::size_t used_ = 0;
 };
@@ -147,7 +123,7 @@ std::optional<ReadFailure> read_to_device(DeviceEngine& engine, const PlainBytes
                                           const ReadOptions& options) {
   const std::size_t most = threads_for(options.threads);
   const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(bytes.out.size(), most);
-  const std::size_t room = std::min({piece_len, bytes.out.size(), most_slots_len / slots_of_thread});
+  const std::size_t room = std::min({piece_len, bytes.out.size(), PinnedBudget::most / slots_of_thread});
   PlainReading reading(bytes, options, room);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);

@@ -5,18 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "core/thread_pool.hpp"
+#include "flow/slot_memory.hpp"
 
 namespace warpcipher {
 
 inline constexpr std::size_t slots_of_thread = 2;
-
-// Page-locked memory that one call takes at most.
-inline constexpr std::size_t most_slots_len = std::size_t{512} << 20;
 
 // H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 2 and 4 MiB: 16 threads 39.3,
 // 47.0, 50.2; 8 threads 32.0, 42.9, 44.4; 4 threads 19.2, 22.3, 22.0. Longer ones leave the caches: of 8, 16 and 32
@@ -41,8 +40,30 @@ inline std::size_t slot_len_for(std::uint64_t total, std::size_t threads) {
 // The threads that have work and slots of that length.
 inline std::size_t threads_with_slots(std::size_t threads, std::uint64_t total, std::size_t slot_len) {
   const auto pieces = static_cast<std::size_t>(total / slot_len + (total % slot_len != 0 ? 1 : 0));
-  return std::clamp<std::size_t>(std::min(pieces, most_slots_len / (slots_of_thread * slot_len)), 1, threads);
+  return std::clamp<std::size_t>(std::min(pieces, PinnedBudget::of_call() / (slots_of_thread * slot_len)), 1, threads);
 }
+
+// Pieces of a text, given out in order to any thread.
+class TextCutter {
+ public:
+  struct Piece {
+    std::uint64_t begin = 0;
+    std::size_t len = 0;  // 0: there is none left
+  };
+
+  TextCutter(std::uint64_t text_len, std::size_t piece_len) : text_len_(text_len), piece_len_(piece_len) {}
+
+  Piece next() {
+    const std::uint64_t begin = next_.fetch_add(1, std::memory_order_relaxed) * piece_len_;
+    if (begin >= text_len_) return {};
+    return {begin, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len_, text_len_ - begin))};
+  }
+
+ private:
+  const std::uint64_t text_len_;
+  const std::size_t piece_len_;
+  std::atomic<std::uint64_t> next_{0};
+};
 
 // What a thread does that writes: one slot goes to the file while the other is filled. Slot: load() fills it with the
 // next piece, false when there is none; write() writes what it holds, if anything, false where that failed.

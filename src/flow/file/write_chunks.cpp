@@ -16,7 +16,7 @@
 #include "flow/file/file_work.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/slots.hpp"
-#include "flow/file/text_parts.hpp"
+#include "flow/slot_memory.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher {
@@ -132,21 +132,7 @@ class Writing {
 class WriteSlot {
  public:
   WriteSlot(std::string_view name, DeviceEngine& engine, Writing& writing, std::size_t room)
-      : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room) {}
-  WriteSlot(const WriteSlot&) = delete;
-  WriteSlot& operator=(const WriteSlot&) = delete;
-  // After an exception the stream may still use the memory.
-  ~WriteSlot() {
-    if (!has_stream_) return;
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already reported
-    }
-    if (text_ != nullptr) engine_.deallocate(text_, room_, room_, stream_);
-    if (sealed_ != nullptr) engine_.deallocate(sealed_, room_, 0, stream_);
-    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, 0);
-    engine_.destroy_stream(stream_);
-  }
+      : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room), slot_(engine) {}
 
   // Takes the next piece and starts to encrypt it; false when there is none. The slot is empty.
   bool load() {
@@ -163,7 +149,7 @@ class WriteSlot {
   bool write() {
     if (!is_loaded_) return true;
     is_loaded_ = false;
-    engine_.wait(stream_);
+    slot_.wait();
     const std::size_t tag_in_file = chunks_.tags.empty() ? chunks_.tag_len : 0;
     std::size_t begin = 0, len = 0, at = 0;
     std::uint64_t position = 0;
@@ -186,13 +172,14 @@ class WriteSlot {
 
  private:
   void encrypt() {
+    const Stream stream = slot_.stream();
     std::size_t filled = 0;
     writing_.parts().for_range(piece_.text_begin, piece_.text_len,
                                [&](Memory memory, const std::uint8_t* data, std::size_t len) {
                                  if (memory == Memory::device) {
-                                   engine_.copy_on_device(text_ + filled, data, len, stream_);
+                                   engine_.copy_on_device(text_ + filled, data, len, stream);
                                  } else {
-                                   engine_.copy_to_device(text_ + filled, data, len, stream_);
+                                   engine_.copy_to_device(text_ + filled, data, len, stream);
                                  }
                                  filled += len;
                                });
@@ -219,21 +206,19 @@ class WriteSlot {
     columns.ivs = chunks_.ivs.subspan(piece_.first * chunks_.iv_len, piece_.count * chunks_.iv_len);
     choose_keys(columns, chunks_, piece_.first, piece_.count, key_index_);
     results_.assign(piece_.count, {});
-    const Status status = run_columns(name_, columns, results_, stream_);
+    const Status status = run_columns(name_, columns, results_, stream);
     if (status != Status::ok) throw Error(status, "encryption failed");
-    engine_.copy_to_host(pinned_, sealed_, piece_.len, stream_);
+    engine_.copy_to_host(pinned_, sealed_, piece_.len, stream);
   }
 
-  // Only once there is a piece: page-locked memory is costly.
   void reserve() {
     if (text_ != nullptr) return;
-    stream_ = engine_.create_stream();
-    has_stream_ = true;
-    pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
-    sealed_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    pinned_ = slot_.pinned(room_);
+    sealed_ = slot_.on_device(room_);
     // What lies between chunks is copied to the host, and not written.
-    if (!chunks_.tags.empty()) engine_.clear(sealed_, room_, stream_);
-    text_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    if (!chunks_.tags.empty()) engine_.clear(sealed_, room_, slot_.stream());
+    text_ = slot_.on_device(room_);
+    slot_.set_secret(text_, room_);
   }
 
   const std::string_view name_;
@@ -241,8 +226,7 @@ class WriteSlot {
   Writing& writing_;
   const ChunksToWrite& chunks_;
   const std::size_t room_;
-  Stream stream_ = nullptr;
-  bool has_stream_ = false;
+  SlotMemory slot_;
   std::uint8_t* pinned_ = nullptr;
   std::uint8_t* sealed_ = nullptr;
   std::uint8_t* text_ = nullptr;

@@ -27,10 +27,10 @@ struct TextPart {
 
 // Chunks take the bytes of the parts, one after another. A chunk lies in the file as ciphertext [tag], from its offset
 // on. Everything is borrowed for the call, and nobody changes it meanwhile.
-struct ChunksToWrite : Chunks {     // of an AEAD, with IVs
-  int descriptor = -1;              // of a file that takes pwrite()
-  std::span<const TextPart> parts;  // together as long as all chunks
-  std::span<std::uint8_t> tags;     // where tags go, tag_len bytes each; absent: after each ciphertext
+struct ChunksToWrite : SealedChunks {  // of an AEAD, with IVs
+  int descriptor = -1;                 // of a file that takes pwrite()
+  std::span<const TextPart> parts;     // together as long as all chunks
+  std::span<std::uint8_t> tags;        // where tags go, tag_len bytes each; absent: after each ciphertext
 };
 
 struct WriteOptions {

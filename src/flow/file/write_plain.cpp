@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
@@ -11,32 +10,24 @@
 #include "flow/file/file_target.hpp"
 #include "flow/file/file_work.hpp"
 #include "flow/file/slots.hpp"
-#include "flow/file/text_parts.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {
 namespace {
 
-struct PlainPiece {
-  std::uint64_t begin = 0;
-  std::size_t len = 0;
-};
-
 class PlainWriting {
  public:
   PlainWriting(int descriptor, std::span<const TextPart> parts, const WriteOptions& options, std::size_t piece_len)
-      : parts_(parts), work_(options.check), target_(descriptor, parts_.size(), work_), piece_len_(piece_len) {}
+      : parts_(parts),
+        work_(options.check),
+        target_(descriptor, parts_.size(), work_),
+        cutter_(parts_.size(), piece_len) {}
 
   const TextParts& parts() const { return parts_; }
   FileTarget& target() { return target_; }
 
   // The next piece for this thread; empty when there is none, or something failed.
-  PlainPiece next() {
-    if (!work_.goes_on()) return {};
-    const std::uint64_t begin = next_.fetch_add(1, std::memory_order_relaxed) * piece_len_;
-    if (begin >= parts_.size()) return {};
-    return {begin, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len_, parts_.size() - begin))};
-  }
+  TextCutter::Piece next() { return work_.goes_on() ? cutter_.next() : TextCutter::Piece{}; }
 
   template <class Body>
   std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
@@ -48,37 +39,25 @@ class PlainWriting {
   const TextParts parts_;
   FileWork work_;
   FileTarget target_;
-  const std::size_t piece_len_;
-  std::atomic<std::uint64_t> next_{0};
+  TextCutter cutter_;
 };
 
 // Page-locked memory on its way from the device to the file.
 class PlainWriteSlot {
  public:
   PlainWriteSlot(DeviceEngine& engine, PlainWriting& writing, std::size_t room)
-      : engine_(engine), writing_(writing), room_(room) {}
-  PlainWriteSlot(const PlainWriteSlot&) = delete;
-  PlainWriteSlot& operator=(const PlainWriteSlot&) = delete;
-  // After an exception the stream may still use the memory.
-  ~PlainWriteSlot() {
-    if (!has_stream_) return;
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already reported
-    }
-    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, used_);
-    engine_.destroy_stream(stream_);
-  }
+      : engine_(engine), writing_(writing), room_(room), slot_(engine) {}
 
   bool load() {
     piece_ = writing_.next();
     if (piece_.len == 0) return false;
-    reserve();
+    if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
     used_ = std::max(used_, piece_.len);
+    slot_.set_secret(pinned_, used_);
     std::uint8_t* to = pinned_;
     writing_.parts().for_range(piece_.begin, piece_.len, [&](Memory memory, const std::uint8_t* data, std::size_t len) {
       if (memory == Memory::device) {
-        engine_.copy_to_host(to, data, len, stream_);
+        engine_.copy_to_host(to, data, len, slot_.stream());
       } else {
         std::copy_n(data, len, to);
       }
@@ -89,29 +68,20 @@ class PlainWriteSlot {
 
   bool write() {
     if (piece_.len == 0) return true;
-    engine_.wait(stream_);
-    const PlainPiece piece = piece_;
+    slot_.wait();
+    const TextCutter::Piece piece = piece_;
     piece_ = {};
     return writing_.target().write(pinned_, piece.len, piece.begin);
   }
 
  private:
-  // Only once there is a piece: page-locked memory is costly.
-  void reserve() {
-    if (pinned_ != nullptr) return;
-    stream_ = engine_.create_stream();
-    has_stream_ = true;
-    pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
-  }
-
   DeviceEngine& engine_;
   PlainWriting& writing_;
   const std::size_t room_;
-  Stream stream_ = nullptr;
-  bool has_stream_ = false;
+  SlotMemory slot_;
   std::uint8_t* pinned_ = nullptr;
   std::size_t used_ = 0;
-  PlainPiece piece_;
+  TextCutter::Piece piece_;
 };
 
 std::optional<WriteFailure> write_from_host(int descriptor, std::span<const TextPart> parts, std::uint64_t total,
@@ -120,7 +90,7 @@ std::optional<WriteFailure> write_from_host(int descriptor, std::span<const Text
   PlainWriting writing(descriptor, parts, options, piece_len);
   const std::uint64_t pieces = (total - 1) / piece_len + 1;
   return writing.run(std::min<std::uint64_t>(threads_for(options.threads), pieces), [&] {
-    for (PlainPiece piece = writing.next(); piece.len != 0; piece = writing.next()) {
+    for (TextCutter::Piece piece = writing.next(); piece.len != 0; piece = writing.next()) {
       std::uint64_t position = piece.begin;
       bool is_written = true;
       writing.parts().for_range(piece.begin, piece.len, [&](Memory, const std::uint8_t* data, std::size_t len) {
@@ -146,7 +116,7 @@ std::optional<WriteFailure> write_plain(DeviceEngine& engine, int descriptor, st
   const std::size_t most = threads_for(options.threads);
   const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(total, most);
   const auto room =
-      static_cast<std::size_t>(std::min<std::uint64_t>({piece_len, total, most_slots_len / slots_of_thread}));
+      static_cast<std::size_t>(std::min<std::uint64_t>({piece_len, total, PinnedBudget::most / slots_of_thread}));
   PlainWriting writing(descriptor, parts, options, room);
   const int device = engine.current_device();
   return writing.run(threads_with_slots(most, total, room), [&] {
