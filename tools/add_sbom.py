@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a bill of materials into a wheel: what is linked into its extensions (PEP 770, CycloneDX).
+"""Puts a bill of materials into a wheel: the libraries in its extensions (PEP 770, CycloneDX).
 
     add_sbom.py WHEEL NAME==VERSION...
 
@@ -28,7 +28,7 @@ def component(requirement: str, kind: str = "library") -> dict[str, str]:
 
 
 def bill(wheel: Path, linked: list[str]) -> bytes:
-    """The bill of materials of a wheel, whose name says what it is."""
+    """The bill of materials of a wheel, by its name."""
     name, version = wheel.name.split("-")[:2]
     subject = component(f"{name}=={version}")
     parts = [component(requirement) for requirement in linked]

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what a release holds into dist/: a wheel for each Python given, with the CUDA engine, the source distribution,
+# Builds the files of a release into dist/: a wheel for each Python given, with the CUDA engine, the source distribution,
 # and a bill of materials (CycloneDX).
 #
 #   tools/build_wheels.sh python3.10 python3.11 python3.12
 #   ARCH=aarch64 tools/build_wheels.sh python3.10 python3.11 python3.12   cross-compiled, after the first
 #
 # The wheel of 3.12 uses the stable ABI and serves every later version. auditwheel makes the wheels fit for other
-# machines: their name says the oldest glibc, that of this machine's compiler; releases are built in the image
+# machines: their name says the oldest glibc, this machine's compiler's; releases are built in the image
 # that .github/workflows/wheels.yml names. tools/test_wheels.sh tests them. docs/building.md has more.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ case $arch in
   *) die "ARCH is $arch; wheels are for x86_64 and aarch64" ;;
 esac
 if [ "$arch" != "$machine" ]; then
-  [ "$arch" = aarch64 ] || die "ARCH is $arch; aarch64 alone is cross-compiled"
+  [ "$arch" = aarch64 ] || die "ARCH is $arch; only aarch64 is cross-compiled"
   command -v aarch64-linux-gnu-g++ >/dev/null || die "no aarch64-linux-gnu-g++ (Debian: g++-aarch64-linux-gnu)"
   mkdir -p "$work"
   printf 'set(CMAKE_SYSTEM_%s)\n' 'NAME Linux' 'PROCESSOR aarch64' >"$work/aarch64.cmake"
@@ -48,7 +48,7 @@ for python in "$@"; do
   say "$arch, Python $version"
   venv=$work/python$version
   PYTHON=$python VENV=$venv tools/setup.sh packages build nvcc wheel
-  # One compiler for all: where it is PyPI's, that of the first Python.
+  # One compiler for all: if it is PyPI's, the first Python's.
   nvcc=$("$venv/bin/python" cmake/find_pypi_nvcc.py)
   [ -z "$nvcc" ] || export CUDACXX=${CUDACXX:-$nvcc/bin/nvcc}
   if [ "$arch" != "$machine" ] && [ ! -f "$runtime/libcudart_static.a" ]; then
@@ -60,7 +60,7 @@ for python in "$@"; do
   fi
   # Objects of another Python are kept; all but those that see its headers serve this one too.
   rm -f "$work/$arch/CMakeCache.txt"
-  # For this command alone: pip would install the tools of that processor, too.
+  # Only for this command: pip would install the tools of that processor, too.
   target=()
   [ "$arch" = "$machine" ] ||
     target=(_PYTHON_HOST_PLATFORM=linux-$arch "SETUPTOOLS_EXT_SUFFIX=.cpython-${version/./}-$arch-linux-gnu.so")
@@ -88,7 +88,7 @@ done
 
 python -c 'import warpcipher_build as b; print(b.build_sdist("dist"))' >"$work/sdist.log"
 
-# The bill of materials: the package and what it needs, and what is linked into its extensions.
+# The bill of materials: the package, its requirements, and the libraries in its extensions.
 version=$(tools/version.sh)
 rm -rf "$work/materials"
 python -m venv --without-pip "$work/materials"

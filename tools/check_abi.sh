@@ -14,7 +14,7 @@ work=$PWD/build/abi
 stop() { printf 'check-abi: %s\n' "$*" >&2; exit 1; }
 command -v abidiff >/dev/null || stop "no abidiff (Debian: abigail-tools)"
 
-# A library of the functions of warpcipher.h, whose bodies do nothing: their types alone are compared, which names are
+# A library of the functions of warpcipher.h, whose bodies do nothing: only their types are compared, which names are
 # exported is checked by tools/test_install.sh.
 mkdir -p "$work"
 library=$work/libwarpcipher.so.0
@@ -36,9 +36,9 @@ of=$(sed -n '$s/.*of version \([0-9.]*\):.*/\1/p' "$recorded")
 status=0
 abidiff "$recorded" "$library" >"$work/report" || status=$?
 [ $((status & 3)) = 0 ] || { cat "$work/report"; stop "abidiff failed"; }
-[ "$status" != 0 ] || { echo "the C ABI is that of $of"; exit; }
+[ "$status" != 0 ] || { echo "the C ABI is as in $of"; exit; }
 cat "$work/report"
-# What is added breaks no program, and takes no new generation of versions: 0.1, 0.2, 1, 2.
+# Additions break no program, and take no new generation of versions: 0.1, 0.2, 1, 2.
 generation() { case $1 in 0.*) cut -d. -f1,2 <<<"$1" ;; *) cut -d. -f1 <<<"$1" ;; esac; }
 if ! abidiff --no-added-syms "$recorded" "$library" >/dev/null && [ "$(generation "$of")" = "$(generation "$version")" ]; then
   stop "programs built with $of may not run with this, and CMakeLists.txt says $version: a new major version is needed, before 1.0 a new minor one; if $version is not released yet: tools/check_abi.sh --record"

@@ -28,7 +28,7 @@ SOURCE = re.compile(
 STANDS_FOR_ANY = re.compile(r"\bx\.|NAME|[<>*{}]")
 FIGURE = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w.-])")
 
-# Modules of what users import.
+# Modules that users import.
 MODULES = (
     "",
     "aead",

@@ -24,7 +24,7 @@ EXTENSIONS = {"_native"}
 
 
 class Layers:
-    """The table: which layer a file belongs to, and what that may use."""
+    """The table: the layer of a file, and the layers that it may use."""
 
     def __init__(self, text: str) -> None:
         section = text.split("\n## Layers\n", 1)[1].split("\n## ", 1)[0]
@@ -44,11 +44,11 @@ class Layers:
         self._places.sort(key=lambda entry: -len(entry[0]))
         for name, used in self.uses.items():
             for other in used - self.uses.keys():
-                sys.exit(f"{TABLE.name}: layer {name} uses {other}, which is no layer")
+                sys.exit(f"{TABLE.name}: layer {name} uses {other}, which is not a layer")
         self._close()
 
     def _close(self) -> None:
-        """What a layer may use, what that uses comes with it."""
+        """The layers that a layer may use, and theirs."""
         changed = True
         while changed:
             changed = False
@@ -196,9 +196,7 @@ def main() -> None:
     if circle:
         faults.append("files use each other in a circle: " + " -> ".join(circle))
     if faults:
-        sys.exit(
-            "\n".join(faults) + f"\nThe layers are those of docs/{TABLE.name}, section Layers."
-        )
+        sys.exit("\n".join(faults) + f"\nThe layers are in docs/{TABLE.name}, section Layers.")
 
 
 if __name__ == "__main__":

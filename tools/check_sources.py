@@ -81,7 +81,8 @@ def private_names() -> Iterator[str]:
 
 
 def workflows() -> Iterator[str]:
-    """They call what is here, and build with each release of the compiler that can be chosen."""
+    """They call programs of this repository, and build with each release of the compiler that can
+    be chosen."""
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
     for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
         text = path.read_text(encoding="utf-8")

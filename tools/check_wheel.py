@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks an installed wheel, wherever it came to lie: extensions, engines, every algorithm, files.
 
-Needs nothing but the package and what it depends on. An argument, `libcrypto` or `no-libcrypto`,
+Needs nothing but the package and its requirements. An argument, `libcrypto` or `no-libcrypto`,
 says what the system has; `warpcipher` must then find the same.
 """
 
@@ -82,7 +82,7 @@ def main() -> None:
     needs(wc.__version__ == version("warpcipher"), "the extension is of another version")
     check_materials()
     strangers = [str(file) for file in files("warpcipher") or [] if "measure" in str(file)]
-    needs(not strangers, f"the wheel holds what is of warpcipher-measure: {strangers}")
+    needs(not strangers, f"the wheel holds files of warpcipher-measure: {strangers}")
     engines = {engine.name: engine for engine in wc.engines()}
     for engine in engines.values():
         needs(engine.usable or engine.reason, f"{engine.name} does not say why it cannot run")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make demo`: the main job on real files, told step by step, and rates against other tools.
+"""`make demo`: the main job on real files, step by step, and rates against other tools.
 
 Makes a tar of files that are on this machine, encrypts it, looks at it, decrypts it, lets other
 implementations open it, reads from its middle, damages it. Downloads nothing, removes all it made.
@@ -53,7 +53,7 @@ def require(condition: bool, text: str) -> None:
 def warpcipher(
     *arguments: str, folder: Path, expect: int = 0, show: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command as a user does and shows it, with what it prints."""
+    """Runs the command as a user does and shows it, with its output."""
     if show:
         say(f"   $ warpcipher {shlex.join(arguments)}")
     done = subprocess.run(
@@ -182,7 +182,7 @@ def tink_opens(folder: Path) -> None:
 
 
 def random_access(folder: Path, key: bytes) -> None:
-    """Reads a slice of the middle without decrypting what is before it."""
+    """Reads a slice of the middle without decrypting the part before it."""
     plain, sealed = folder / "input.tar", folder / "input.tar.cobblestone"
     place = random.randrange(plain.stat().st_size // 2, plain.stat().st_size - 1000)  # noqa: S311
     say(f"   >>> file = warpcipher.formats.open({sealed.name!r}, key)")
@@ -225,7 +225,7 @@ def demonstrate(folder: Path, wanted: int) -> None:
     say(f"   input.tar: {count} files, {size / MB:.0f} MB ({time.perf_counter() - start:.1f} s)")
     require(size >= wanted // 4, "this machine has too few files for a demonstration")
 
-    step(2, "Make a key: 32 random bytes in a file that its owner alone can read")
+    step(2, "Make a key: 32 random bytes in a file that only its owner can read")
     warpcipher("keygen", "my.key", folder=folder)
     key = (folder / "my.key").read_bytes()
     say(f"     {len(key)} bytes, mode {(folder / 'my.key').stat().st_mode & 0o777:04o}")
@@ -233,7 +233,7 @@ def demonstrate(folder: Path, wanted: int) -> None:
     step(3, "Encrypt: AES-256-GCM in chunks of 16 KiB, format cobblestone-256 of C2SP")
     transfer("encrypt", "--key", "my.key", "input.tar", folder=folder)
 
-    step(4, "What the file is")
+    step(4, "Ask for the format of the file")
     warpcipher("info", "--key", "my.key", "input.tar.cobblestone", folder=folder)
 
     step(5, "Decrypt and compare with the input")
@@ -247,7 +247,7 @@ def demonstrate(folder: Path, wanted: int) -> None:
     step(6, "Another implementation opens it: pyca/cryptography")
     peer_opens(folder / "input.tar.cobblestone", folder / "input.tar", key)
 
-    step(7, "And Tink opens what was encrypted with a Tink keyset (the first 20 MiB)")
+    step(7, "And Tink opens a file that was encrypted with a Tink keyset (the first 20 MiB)")
     tink_opens(folder)
 
     step(8, "Random access: read from the middle")
@@ -281,7 +281,7 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    say(f"\nAll of it worked, in {time.perf_counter() - start:.0f} s; what it made is removed.")
+    say(f"\nAll of it worked, in {time.perf_counter() - start:.0f} s; its files are removed.")
     return 0
 
 

@@ -89,7 +89,7 @@ def show_device() -> None:
 
 
 def measured(*algorithms: str, **settings: Any) -> list[Row]:
-    """What a quick `warpcipher bench` finds, and its peers' rates into a buffer."""
+    """The rates of a quick `warpcipher bench`, and its peers' into a buffer."""
     report = bench.run(bench.Settings(algorithms=algorithms, quick=True, **settings))
     rows = [
         (f"warpcipher, {row.algorithm}, engine {row.engine}", row.gigabytes_per_second.median * 1e9)

@@ -6,8 +6,8 @@ The S-box networks in src/cipher/circuits/*.json become straight-line C++, one `
 of the 256 three-input tables becomes the cheapest expression in AND, OR, XOR, AND-NOT and NOT, for
 machines without a three-input logic instruction.
 
-Run it without arguments to write both files, with --check to fail if they differ from what it would
-write.
+Run it without arguments to write both files, with --check to fail if they differ from the text that
+it would write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Prints what CHANGELOG.md says of a release. Fails unless the tag is that of the version in CMakeLists.txt, the changelog
+# Prints CHANGELOG.md's section of a release. Fails unless the tag fits the version in CMakeLists.txt, the changelog
 # has a section for it, and cmake/warpcipher.abi describes its C ABI. Usage: tools/release_notes.sh v0.1.0
 set -eu
 cd "$(dirname "$0")/.."

@@ -3,7 +3,7 @@
 # Makes a bare clone buildable: missing Debian packages, then .venv with the Python packages of pyproject.toml.
 #
 #   tools/setup.sh system          only the Debian packages (also `make` itself)
-#   tools/setup.sh system ci       those, and what .ci/run needs besides
+#   tools/setup.sh system ci       those, and .ci/run's
 #   tools/setup.sh venv EXTRA...   those, and .venv with the package's dependencies and the named extras
 #   tools/setup.sh packages EXTRA...   only .venv, whatever the system has
 #
@@ -108,7 +108,7 @@ install_python_packages() {
   say "installing Python packages for: $*"
   local list=$venv/requirements.txt
   requirements "$@" >"$list"
-  # Python compiles what is imported; to compile all of it would take half a minute.
+  # Python compiles imported modules; to compile all of it would take half a minute.
   "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check -r "$list"
   case " $* " in *" nvcc "*) ;; *) return ;; esac
   # The compiler from PyPI, where the build backend would ask for it too.

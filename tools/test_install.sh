@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the C library of a build into a prefix, a component at a time, and uses it as another project would: the
-# examples through find_package(warpcipher) and through pkg-config, shared and static; then checks what the library
-# exports. Usage: tools/test_install.sh BUILD_DIR (configured with WARPCIPHER_BUILD_STATIC=ON)
+# examples through find_package(warpcipher) and through pkg-config, shared and static; then compares the library
+# exports with warpcipher.h. Usage: tools/test_install.sh BUILD_DIR (configured with WARPCIPHER_BUILD_STATIC=ON)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -11,7 +11,7 @@ stop() { printf 'test-install: %s\n' "$*" >&2; exit 1; }
 rm -rf "$prefix" build/examples build/examples-static
 
 installed() { (cd "$prefix" && find . -not -type d | sed 's|/lib/[a-z0-9_]*-linux-gnu/|/lib/|; s|/lib64/|/lib/|' | sort); }
-component() { # NAME: what it adds
+component() { # NAME: adds its files
   local before
   before=$(installed)
   cmake --install "$build" --prefix "$prefix" --component "$1" >/dev/null

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs tests of the CPU engine on processors that this machine is not: x86-64 without AES instructions, without AVX and
 # without VAES, and ARMv8 (cross-compiled). Needs qemu-user, for ARMv8 also g++-aarch64-linux-gnu, libgtest-dev and
-# apt-get, which fetches libcrypto. What cannot be had here is skipped, and the script says so.
+# apt-get, which fetches libcrypto. Missing tools are skipped, and the script says so.
 #
 #   tools/test_processors.sh [x86] [arm]      both without an argument
 #

@@ -13,7 +13,7 @@ venv=${VENV:-build/published}
 tries=${TRIES:-20}
 rm -rf "$venv"
 "${PYTHON:-python3}" -m venv "$venv"
-# A wheel, never a build from source: that would show nothing of what was published.
+# A wheel, never a build from source: that would show nothing of the published one.
 until "$venv/bin/python" -m pip install -q --no-cache-dir --only-binary warpcipher "warpcipher[demo]==$1"; do
   tries=$((tries - 1))
   [ "$tries" -gt 0 ] || { echo "test-published: pip finds no wheel of warpcipher $1 for this system" >&2; exit 1; }

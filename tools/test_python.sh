@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The Python tests, in four processes: many tests wait, for a child, a cluster or a moment, and two would leave cores
-# idle. What three of them print comes when all are done. Arguments: more tests, for the fourth.
+# idle. The output of three of them comes when all are done. Arguments: more tests, for the fourth.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the wheel that fits this system's python3 and checks it, without network, without a compiler, then without
 # libcrypto. To be run as root in a container or chroot that may be thrown away: libcrypto is moved aside.
-# Usage: tools/test_wheel.sh FOLDER (with the wheels of warpcipher and of what it depends on)
+# Usage: tools/test_wheel.sh FOLDER (with the wheels of warpcipher and of its requirements)
 set -eu
 here=$(dirname "$0")
 for tool in cc c++ gcc g++ clang nvcc cmake; do

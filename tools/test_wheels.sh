@@ -17,7 +17,7 @@ compgen -G 'dist/*.whl' >/dev/null || die "no wheels in dist/; tools/build_wheel
 [ $# -gt 0 ] || set -- bookworm trixie jammy noble arm
 mkdir -p "$roots"
 
-# What the package depends on, of no processor and no version of Python.
+# The package's requirements, for every processor and version of Python.
 packages=$roots/packages
 [ -d "$packages" ] || python3 -m pip download -q --no-deps -d "$packages" 'click>=8.1,<8.2' 'tqdm>=4.64,<5'
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts C values to those of the library, and keeps the text of the last error for each thread.
+// Converts C values to the library's, and keeps the text of the last error for each thread.
 #include "capi/boundary.hpp"
 
 #include <string>

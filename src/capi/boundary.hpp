@@ -46,7 +46,7 @@ void require(bool condition, const char* text);
 inline const std::uint8_t* bytes(const void* p) { return static_cast<const std::uint8_t*>(p); }
 inline std::uint8_t* bytes(void* p) { return static_cast<std::uint8_t*>(p); }
 
-// An array of a property of each of `count` messages or chunks; a null pointer is no array.
+// An array of a property of each of `count` messages or chunks; a null pointer is not an array.
 template <class T>
 std::span<T> column(T* entries, std::size_t count) {
   return entries != nullptr ? std::span<T>(entries, count) : std::span<T>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: what this build has. Its version, algorithms and engines.
+// The C ABI: version, algorithms and engines of this build.
 #include <cstddef>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: keys, and messages that run while the caller waits, one alone or an array of them.
+// The C ABI: keys, and messages that run while the caller waits, a single one or an array of them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -26,7 +26,7 @@ using warpcipher::capi::to_result;
 
 namespace {
 
-// A message with what is told of its end.
+// A message with the receiver of its end.
 class CallbackJob final : public Job {
  public:
   CallbackJob(const warpcipher::Message& message, wc_queue_callback callback, void* context)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bitsliced AES (FIPS 197), eight blocks in 32 words, as three-input logic: nothing is looked up. For counters that
-// differ in the last byte alone it begins after the second round (CommonRounds of the lane tables). Decryption is the
+// differ only in the last byte it begins after the second round (CommonRounds of the lane tables). Decryption is the
 // equivalent inverse cipher (section 5.3.5), whose round keys have been through InvMixColumns.
 //
 //   rows[r][i]     bit i of the bytes of row r of the state:   byte c of the word: column c,  bit j of that: block j
@@ -160,7 +160,7 @@ struct Slices {
 
   // ShiftRows, MixColumns and AddRoundKey, or their inverses. InvMixColumns is MixColumns after another, sparser
   // matrix, which adds 4 (a_r ^ a_{r+2}) to each a_r: 50 operations more.
-  // Key: a SlicedKey, or what else has of_bit().
+  // Key: a SlicedKey, or another type with of_bit().
   template <bool Inverse = false, class Key>
   WARPCIPHER_INLINE constexpr void mix_columns(const Key& key) {
     std::uint32_t sums[4][8] = {};
@@ -207,11 +207,11 @@ struct Slices {
     transpose_bits(words);
   }
 
-  // The state after round 2 of eight blocks that differ in byte 15 alone. ShiftRows brings row r of column 0 of round 1
+  // The state after round 2 of eight blocks that differ only in byte 15. ShiftRows brings row r of column 0 of round 1
   // to column -r of round 2; nothing else of a column differs between the blocks.
-  //   entries        what byte 15 adds to column 0 of round 1: sliced by slice_entries
+  //   entries        byte 15's part of column 0 of round 1: sliced by slice_entries
   //   first_column   the rest of that column
-  //   second         the columns of round 2 without what column 0 adds
+  //   second         the columns of round 2 without column 0's part
   static WARPCIPHER_INLINE constexpr Slices after_common(const std::uint32_t (&entries)[8], std::uint32_t first_column,
                                              const std::uint32_t (&second)[4]) {
     std::uint32_t z[8] = {};

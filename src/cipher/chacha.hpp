@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChaCha20 (RFC 8439) and HChaCha20 (draft-irtf-cfrg-xchacha-03), for host and device. Additions, exclusive ors and
-// rotations by constants alone: constant time.
+// rotations only by constants: constant time.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ChaCha20 runs a message under, for the host: the caller's key and nonce, or those that XChaCha20 derives of them
+// ChaCha20's key and nonce of a message, for the host: the caller's, or derived from them by XChaCha20
 // (draft-irtf-cfrg-xchacha-03, section 2.3).
 #pragma once
 

@@ -16,7 +16,7 @@
 
 namespace warpcipher::poly1305 {
 
-// What the functions here return has a last word of at most 4.
+// Results of the functions here have a last word of at most 4.
 struct Number {
   std::uint32_t words[5];
 };
@@ -61,7 +61,7 @@ WARPCIPHER_INLINE constexpr Number add(const Number& x, const std::uint32_t (&b)
   return result;
 }
 
-// The same number: what is above 2^130 is added five times. The last word is less than 3 2^30.
+// The same number: the part above 2^130 is added five times. The last word is less than 3 2^30.
 WARPCIPHER_INLINE constexpr Number fold(const Number& x) {
   const std::uint32_t above = x.words[4] & ~3u;
   const std::uint32_t five_times[4] = {above + (above >> 2), 0, 0, 0};

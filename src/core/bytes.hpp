@@ -74,7 +74,7 @@ WARPCIPHER_HD constexpr void add_be32(std::uint8_t counter[16], std::uint32_t n)
   store_be32(counter + 12, load_be32(counter + 12) + n);
 }
 
-// True when a and b hold the same n bytes; the time depends on n alone.
+// True when a and b hold the same n bytes; the time depends only on n.
 WARPCIPHER_HD constexpr bool equal_constant_time(const std::uint8_t* a, const std::uint8_t* b, std::size_t n) {
   std::uint32_t difference = 0;
   for (std::size_t i = 0; i < n; ++i) difference |= static_cast<std::uint32_t>(a[i] ^ b[i]);

@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// What the caller gave cannot be right.
+// The caller's input cannot be right.
 [[noreturn]] inline void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 }  // namespace warpcipher

@@ -4,8 +4,8 @@
 // So
 //   - nothing is made under the compiler's guard of a static variable: FirstUse and Once know which process makes;
 //   - locks that the child may want are taken inside a NotAtFork, for whose end a fork waits;
-//   - what has threads of its own (ThreadPool, Queue, Batch) knows its process by fork_count().
-// src/core/fork.cpp alone registers handlers.
+//   - objects with their own threads (ThreadPool, Queue, Batch) know its process by fork_count().
+// Only src/core/fork.cpp registers handlers.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class NotAtFork {
 };
 
 // Runs something once, as std::call_once: other threads wait, and after an exception the next thread runs it. If
-// another thread was running it at a fork, the child runs it again, over what that thread has left.
+// another thread was running it at a fork, the child runs it again, over that thread's leftovers.
 class Once {
  public:
   constexpr Once() noexcept = default;

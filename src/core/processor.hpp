@@ -10,9 +10,9 @@
 
 namespace warpcipher {
 
-// Whether this processor has the set of that name. A set is what cmake/CompileOptions.cmake compiles its file for:
+// Whether this processor has the set of that name. cmake/CompileOptions.cmake compiles a file for each set:
 //
-//   baseline   what every x86-64 or ARMv8 processor has
+//   baseline   every x86-64 or ARMv8 processor has it
 //   avx2       AVX2, FMA and BMI2
 //   avx512     AVX-512 and BMI2
 //   aesni      AES instructions and carry-less products, on vectors of 128 bits, in the forms of AVX
@@ -20,8 +20,8 @@ namespace warpcipher {
 //   vaes512    the same on 512 bits
 bool has_instruction_set(std::string_view name);
 
-// What the processor can run of one family: of tables with a `name`, an instruction set, and a pointer to the family's
-// code, which is nullptr where the set has none. In the order of the tables.
+// The part of one family that the processor can run: of tables with a `name`, an instruction set, and a pointer to the
+// family's code, which is nullptr where the set has none. In the order of the tables.
 template <auto Family, class Tables>
 auto runnable(const Tables& tables) {
   using Code = std::remove_reference_t<decltype(tables.front()->*Family)>;

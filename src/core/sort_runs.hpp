@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts elements that are mostly in order: one ascending run, or a few, such as the texts of several clients, each in a
-// buffer of its own. std::sort takes 75 ns for each of 4096 elements, and does not become faster for such input.
+// separate buffer. std::sort takes 75 ns for each of 4096 elements, and does not become faster for such input.
 #pragma once
 
 #include <algorithm>

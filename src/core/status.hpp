@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can go wrong, as the status codes of the C ABI.
+// Failures, as the status codes of the C ABI.
 #pragma once
 
 namespace warpcipher {
 
-// The values are those of wc_status in warpcipher.h (checked there).
+// The values equal wc_status in warpcipher.h (checked there).
 enum class Status : int {
   ok = 0,
-  invalid_argument = 1,    // what was given cannot be right, whatever the engine: a length, a name, a pointer
+  invalid_argument = 1,    // the input cannot be right, whatever the engine: a length, a name, a pointer
   invalid_tag = 2,         // an authentication tag did not match; the output is wiped
   invalid_padding = 3,     // PKCS#7 padding did not match; the output is wiped
   engine_unavailable = 4,  // the engine asked for is unknown, cannot run here, or failed its self-test

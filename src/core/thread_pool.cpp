@@ -45,7 +45,7 @@ std::optional<std::size_t> cores_of_group(const std::string& folder) {
   if (const auto line = first_line(folder + "/cpu.max")) {
     std::string quota, period;
     std::istringstream(*line) >> quota >> period;
-    return cores_of_quota(quota, period);  // "max" is no number: no limit
+    return cores_of_quota(quota, period);  // "max" is not a number: no limit
   }
   const auto quota = first_line(folder + "/cpu.cfs_quota_us");
   const auto period = first_line(folder + "/cpu.cfs_period_us");
@@ -207,7 +207,7 @@ struct ThreadPool::ProcessPool {
   constexpr ProcessPool() noexcept = default;
 
   // Runs at exit, or when the shared library is unloaded. The pool object stays: a thread that still runs a loop then
-  // finishes it alone.
+  // finishes it by itself.
   ~ProcessPool() { stop(); }
 
   void stop() {

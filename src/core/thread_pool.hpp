@@ -50,7 +50,7 @@ class ThreadPool {
   // so the body must be able to end soon. An exception of a body is dropped.
   class Helpers;
 
-  // While one lives, loops that its thread begins run on that thread alone: for work that is spread already, and of
+  // While one lives, loops that its thread begins run only on that thread: for work that is spread already, and of
   // which the loops are too short to wake another thread for.
   class Alone;
 

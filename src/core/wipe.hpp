@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wiping of secrets: a store that the compiler may not remove, and containers that wipe what they held.
+// Wiping of secrets: a store that the compiler may not remove, and containers that wipe their content.
 #pragma once
 
 #include <cstddef>

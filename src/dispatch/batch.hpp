@@ -18,7 +18,7 @@
 
 namespace warpcipher {
 
-// Safe from any thread. What messages point to is borrowed until the batch is done. In the child of a fork, a batch
+// Safe from any thread. The memory of messages is borrowed until the batch is done. In the child of a fork, a batch
 // that was done before the fork keeps its results; add(), start(), and wait() for any other throw
 // Error{engine_failure}.
 class Batch {
@@ -35,7 +35,7 @@ class Batch {
   // Error{invalid_argument} when the batch has been started.
   std::size_t add(const Message& message);
 
-  // Runs the messages, as run() does, on a thread of the batch's own. Text in device memory: after what is on `stream`
+  // Runs the messages, as run() does, on a thread of the batch's own. Text in device memory: after the work on `stream`
   // now; the default stream is that of the device which is current here. The thread destroys when_done, which must not
   // throw, as its last act. Throws Error{invalid_argument} when the batch was started before, Error{out_of_memory} when
   // the system has no more threads.

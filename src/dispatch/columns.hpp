@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry point of columnar batches. Large ones on a GPU are checked, planned and run there (the engine's
 // run_columns). All others become messages (run.hpp). So does a batch in which the GPU finds an error: the host then
-// says what is wrong, and where.
+// names the fault and its place.
 #pragma once
 
 #include <span>

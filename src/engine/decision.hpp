@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device would run for a batch, and why: for people. Running a batch does not use it.
+// A device's kernels for a batch, and why: for people. Running a batch does not use it.
 #pragma once
 
 #include <cstdint>

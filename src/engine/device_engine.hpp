@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device engine offers in addition to running plans: memory and streams, so that src/flow can bring host
+// A device engine's offers in addition to running plans: memory and streams, so that src/flow can bring host
 // data to any kind of device.
 #pragma once
 

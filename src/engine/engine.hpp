@@ -28,7 +28,7 @@ class Engine {
   virtual bool constant_time(const Algorithm& algorithm) const = 0;
 
   // False for an algorithm that this engine cannot run, at all or here; run() then throws Error{engine_unavailable} and
-  // says what is missing. Dispatch gives a device engine no message of it.
+  // names the missing part. Dispatch gives a device engine no message of it.
   virtual bool offers(const Algorithm&) const = 0;
 
   // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.

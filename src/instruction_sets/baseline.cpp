@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for what every processor has, on vectors of 128 bits: SSE2 or NEON.
+// Code for every processor, on vectors of 128 bits: SSE2 or NEON.
 #include "cipher/simd/128.hpp"
 #include "engine/cpu/chacha_code.hpp"
 #include "engine/cpu/des_code.hpp"

@@ -214,12 +214,12 @@ void add_range(std::vector<Stretch>& stretches, const std::uint8_t* data, std::s
   }
 }
 
-// What some messages read and write. Tags that do not directly follow a text may lie in their own buffer.
+// The memory that some messages read and write. Tags that do not directly follow a text may lie in their own buffer.
 struct Stretches {
   std::vector<Stretch> reads, writes, tags_read, tags_written;
 
   void add(const Message& m) {
-    // In place a message reads what it writes itself, and no other message may write there.
+    // In place a message reads its own output, and no other message may write there.
     if (m.in != m.out || m.in_len > m.output_len()) add_range(reads, m.in, m.in_len);
     add_range(writes, m.out, m.output_len());
     if (m.tag_len == 0) return;

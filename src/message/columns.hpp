@@ -32,7 +32,7 @@ struct Columns {
   std::span<const std::uint64_t> aad_offsets;
   std::span<const std::uint64_t> aad_lengths;
   std::size_t tag_len = 0;
-  // Each text has memory of its own. `in` and `out` then span all of them: see MessageColumns.
+  // Each text has its own memory. `in` and `out` then span all of them: see MessageColumns.
   bool scattered = false;
   std::uint64_t texts_len = 0;  // of all inputs, where texts are scattered
 

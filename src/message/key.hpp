@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key: the bytes, checked against their algorithm, and what each engine derived from them.
+// A key: the bytes, checked against their algorithm, and each engine's derivations.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace warpcipher {
 
-// What an engine derives from a key once (schedules, cipher contexts) and keeps for as long as the key lives.
+// Derived by an engine from a key once (schedules, cipher contexts) and keeps for as long as the key lives.
 // Implementations wipe themselves in their destructor.
 struct KeyState {
   virtual ~KeyState() = default;

@@ -55,7 +55,7 @@ struct Message {
   // same value. GCM-SIV counts from the tag that came with the text: then the IV is nonce || tag, 28 bytes.
   bool compute_tag = false;
   // ChaCha20-Poly1305, for src/flow: the text is a part of a longer one and begins `first_block` blocks of key
-  // stream after its beginning. As tag comes out what the part adds to the hash, poly1305::sum_len bytes at a multiple
+  // stream after its beginning. The tag is the part's share of the hash, poly1305::sum_len bytes at a multiple
   // of 4: the lengths are not hashed, and nothing is added to the sum. All messages of a group are parts, or none is.
   // The engines `reference` and `cuda` know of it.
   bool is_part = false;
@@ -81,7 +81,7 @@ struct Message {
   }
 };
 
-// Whether the message passes check_messages() when it is alone.
+// Whether the message passes check_messages() by itself.
 bool is_right(const Message& message);
 
 // Throws Error{invalid_argument} on the first wrong message: a missing key, a length that the mode does not allow, an

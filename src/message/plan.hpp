@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: what a batch becomes before it runs. Plain data, made by a pure function, the same for every engine.
+// The plan: a batch, ready to run. Plain data, made by a pure function, the same for every engine.
 //
 // Messages of one algorithm and direction form a group. A group whose mode is parallel is cut into tiles of up to
 // `tile_units` units of one message:
@@ -34,7 +34,7 @@ struct Group {
   Direction direction;
   bool parallel;
   std::vector<std::uint32_t> messages;    // indices into Plan::messages
-  std::vector<std::uint64_t> first_tile;  // parallel groups alone: messages.size() + 1 prefix sums
+  std::vector<std::uint64_t> first_tile;  // only parallel groups: messages.size() + 1 prefix sums
 
   std::uint64_t most_units = 0;  // of a message: in a serial group, one lane computes that many, one after the other
 

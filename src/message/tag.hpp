@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host engine, or src/flow, does with the tag that it has computed for an AEAD message.
+// A host engine's, or src/flow's, use of the tag that it has computed for an AEAD message.
 #pragma once
 
 #include <cstring>

@@ -40,7 +40,7 @@ bool is_like(const Message& m, const Message& first) {
 
 }  // namespace
 
-// What one core finds in its part of the messages.
+// One core's findings in its part of the messages.
 struct MessageColumns::Bounds {
   std::uintptr_t in_begin = UINTPTR_MAX, in_end = 0;
   std::uintptr_t out_begin = UINTPTR_MAX, out_end = 0;

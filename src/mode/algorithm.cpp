@@ -15,7 +15,7 @@
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t longest_name = 64;  // what is longer is no name, and is neither compared nor repeated
+constexpr std::size_t longest_name = 64;  // longer text is not a name, and is neither compared nor repeated
 
 // 64-bit blocks have the five modes of SP 800-38A that need no 128-bit counter. XChaCha20 is offered as an AEAD only.
 bool is_defined(const CipherInfo& cipher, const ModeInfo& mode) {
@@ -70,7 +70,7 @@ std::string bare(std::string_view name) {
 
 // How much two names have in common, 0 to 1: the rest of both when letters are taken out until they are equal.
 double likeness(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> common(b.size() + 1);  // of what was read of `a`, with each beginning of `b`
+  std::vector<std::size_t> common(b.size() + 1);  // of the read part of `a`, with each beginning of `b`
   for (const char c : a) {
     std::size_t diagonal = 0;
     for (std::size_t j = 0; j < b.size(); ++j) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Algorithms: every block cipher in every mode that is defined for it, and every stream cipher alone and as an AEAD.
+// Algorithms: every block cipher in every mode that is defined for it, and every stream cipher, bare and as an AEAD.
 // The public API knows each by one lower-case name.
 #pragma once
 

@@ -30,7 +30,7 @@ WARPCIPHER_HD constexpr void ccm_counter(const std::uint8_t* nonce, std::size_t 
   for (std::size_t i = 0; i < 15; ++i) block[1 + i] = i < nonce_len ? nonce[i] : std::uint8_t{0};
 }
 
-// Writes what stands before `aad_len` > 0 bytes of associated data; returns its length.
+// Writes the bytes before `aad_len` > 0 bytes of associated data; returns its length.
 WARPCIPHER_HD constexpr std::size_t ccm_aad_head(std::uint64_t aad_len, std::uint8_t head[ccm_most_head_len]) {
   const std::size_t bytes = aad_len < 0xff00 ? 2 : aad_len >> 32 == 0 ? 4 : 8;
   const std::size_t mark = bytes == 2 ? 0 : 2;

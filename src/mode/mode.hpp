@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with a cipher: the facts that engines, checks and plans need, and the input of the functions.
+// A cipher's use: the facts that engines, checks and plans need, and the input of the functions.
 //
 // For a block cipher that is a mode of operation. A stream cipher has none: its text is combined with its key stream
 // (`stream`), and its AEAD is the construction of RFC 8439 (`poly1305`). These two stand in the same list.
@@ -77,7 +77,7 @@ struct ModeInput {
   std::size_t iv_len = 0;
   const std::uint8_t* aad = nullptr;
   std::size_t aad_len = 0;
-  std::uint8_t* tag = nullptr;  // AEADs alone: written by encrypt, compared by decrypt
+  std::uint8_t* tag = nullptr;  // only AEADs: written by encrypt, compared by decrypt
   std::size_t tag_len = 0;
   bool is_part = false;  // Poly1305: as in Message, with first_block
   std::uint32_t first_block = 0;

@@ -53,7 +53,7 @@ struct Poly1305 {
 
  private:
   // Section 2.6: the key is the first half of block 0. Section 2.8: AAD and ciphertext are filled up with zeros to
-  // blocks of 16 bytes, and their lengths follow. Of a part, the sum alone.
+  // blocks of 16 bytes, and their lengths follow. Of a part, only the sum.
   template <class C>
   static void make_tag(const C& cipher, const ModeInput& m, const std::uint8_t* ciphertext, std::uint8_t* tag) {
     std::uint8_t key[64], lengths[16];

@@ -6,7 +6,7 @@
 namespace warpcipher {
 namespace {
 
-// What a message costs in addition to its bytes: descriptors here and in the engine. Bounds the number of empty
+// A message's cost in addition to its bytes: descriptors here and in the engine. Bounds the number of empty
 // messages.
 constexpr std::size_t descriptor_len = 512;
 

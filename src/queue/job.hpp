@@ -44,7 +44,7 @@ class Job {
   const Message& message() const noexcept { return message_; }
 
   // Once done. status is ok, invalid_tag or invalid_padding as after run(), or why the payload could not be run, which
-  // failure() then tells in words.
+  // failure() then has the words.
   const Result& result() const noexcept { return result_; }
   const std::string& failure() const noexcept { return failure_; }
 

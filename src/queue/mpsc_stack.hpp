@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stack with many producers and one consumer, without a lock: submitters push jobs, and a worker takes all of them at
-// once and reverses their order (Treiber 1986). Submitters contend for one compare-and-swap alone; the rest of the work
+// once and reverses their order (Treiber 1986). Submitters contend only for one compare-and-swap; the rest of the work
 // for a job is done by the thread that takes it.
 #pragma once
 

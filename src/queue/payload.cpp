@@ -12,7 +12,7 @@
 namespace warpcipher {
 namespace {
 
-// What two messages to encrypt must not share where needs_own_nonce(): key and nonce.
+// Two messages to encrypt must not share these if needs_own_nonce(): key and nonce.
 std::string key_and_nonce(const Message& m) {
   const auto& key = m.key->fingerprint();
   std::string name = std::string(m.algorithm().name) + ":";

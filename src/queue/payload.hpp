@@ -16,7 +16,7 @@ using Runner = std::function<void(std::span<const Message>, std::span<Result>)>;
 
 class Payload {
  public:
-  // Runs the jobs and fills in their results. Never throws: what is thrown becomes the result of
+  // Runs the jobs and fills in their results. Never throws: an exception becomes the result of
   //   - the whole payload, when the engine failed. It is not run again: text in place may be half done, an error of
   //     CUDA stays for the life of the process, and only the caller knows whether there is another way. Outputs that
   //     are not in place are wiped.

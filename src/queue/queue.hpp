@@ -97,10 +97,10 @@ class Queue {
   [[nodiscard]] Admission submit(const std::shared_ptr<Job>& job, std::uint64_t submitter,
                                  std::chrono::microseconds timeout = for_ever);
 
-  // Takes a job back that has not been launched; false when it is too late. The listener is not told.
+  // Takes a job back that has not been launched; false when it is too late. The listener is not called.
   bool cancel(Job& job);
 
-  // Launches what is waiting now without further delay.
+  // Launches the waiting messages without further delay.
   void flush();
 
   // Takes no more jobs, and lets the workers end once all jobs are done. Does not wait.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue and its workers share. A submitter takes memory and pushes the job onto a stack, both without a lock.
-// Everything else holds the mutex: workers move jobs from the stack into the fair order, take payloads from it and
-// settle them, a few hundred messages at a time.
+// The shared state of a queue and its workers. A submitter takes memory and pushes the job onto a stack, both without a
+// lock. Everything else holds the mutex: workers move jobs from the stack into the fair order, take payloads from it
+// and settle them, a few hundred messages at a time.
 //
 // A worker that finds nothing to launch sleeps. One of the sleeping workers, the watcher, wakes when the oldest job has
 // waited long enough. A submitter wakes a sleeping worker, be it the watcher or another, when it
@@ -63,7 +63,7 @@ struct Queue::State {
   // Pushes a job onto the stack. Its memory has been taken.
   Admission push(const std::shared_ptr<Job>& job);
 
-  // Fills in what workers need to know of a job. Before they may see it.
+  // Fills in the workers' facts of a job. Before they may see it.
   void label(const std::shared_ptr<Job>& job);
 
   // Moves jobs from the stack into the fair order. The mutex is held, as in all functions that follow.
@@ -80,7 +80,7 @@ struct Queue::State {
   const Listener listener;
   const unsigned process;
 
-  // What submitters touch. Each group has its own cache line.
+  // For submitters. Each group has its own cache line.
   MemoryBudget memory;
   std::atomic<std::size_t> waiters_count{0};  // waiters.size()
   std::atomic<bool> closing{false};
@@ -107,7 +107,7 @@ struct Queue::State {
   std::mutex joining;
   std::vector<std::thread> threads;
 
-  std::shared_ptr<State> itself;  // in the child of a fork alone: never destroyed
+  std::shared_ptr<State> itself;  // only in the child of a fork: never destroyed
 
  private:
   bool is_full() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workers of a queue: when they sleep, what they launch, and how jobs end.
+// The workers of a queue: when they sleep and launch, and how jobs end.
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -16,7 +16,8 @@ namespace {
 // The queue that this thread is a worker of.
 thread_local const void* working_for = nullptr;
 
-// A worker that is idle for this long wipes its buffers. Sooner, it would mostly wipe what the next payload overwrites.
+// A worker that is idle for this long wipes its buffers. Sooner, the next payload would mostly overwrite the wiped
+// bytes.
 constexpr std::chrono::milliseconds time_before_wipe{1};
 
 }  // namespace
@@ -142,7 +143,7 @@ void Queue::State::work_loop() {
       continue;
     }
     std::vector<std::shared_ptr<Job>> jobs = take_payload(*reason);
-    // Another worker takes the rest, and what comes in while nobody watches.
+    // Another worker takes the rest, and jobs that come in while nobody watches.
     if (!order.empty() || !submitted.empty()) work.notify_one();
     lock.unlock();
     Payload::run(runner, jobs);

@@ -27,7 +27,7 @@ enum class Type : std::uint8_t {
   float64
 };
 
-// Throws Error{invalid_argument} that names what was given and all that can be.
+// Throws Error{invalid_argument} that names the given and all possible values.
 Kind find_kind(std::string_view name);
 Type find_type(std::string_view name);
 
@@ -52,8 +52,8 @@ struct Distribution {
   // Of a type of integers, or boolean; low..last lie in its range. `bytes` is of any type.
   static Distribution of_bytes(Type type);
   static Distribution of_integers(Type type, Wide low, Wide last);
-  // Of a type of floats. What is given is rounded to the type first (normal, exponential and Laplace: to float32, or to
-  // float64 where that is the type).
+  // Of a type of floats. The parameters are rounded to the type first (normal, exponential and Laplace: to float32, or
+  // to float64 where that is the type).
   static Distribution of_uniform(Type type, double low, double high);
   static Distribution of_normal(Type type, double mean, double deviation);
   static Distribution of_exponential(Type type, double mean);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of floating point that the distributions need, the same bit for bit on every processor: of IEEE 754's
-// operations alone, each rounded to nearest. Multiply-add is always explicit, and no product goes into a plain sum, so
-// that no compiler can join the two.
+// only such operations, each rounded to nearest. Multiply-add is always explicit, and no product goes into a plain sum,
+// so that no compiler can join the two.
 //
 // The polynomials are minimax (Remez), of this project's own making: docs/design/random.md has their errors.
 #pragma once
@@ -33,7 +33,7 @@ WARPCIPHER_INLINE double multiply_add(double a, double b, double c) {
 // For 2^-100 <= x <= 2^100.
 WARPCIPHER_INLINE float square_root(float x) {
 #if defined(__CUDA_ARCH__)
-  // What __fsqrt_rn does between its limits, without the test of them.
+  // As __fsqrt_rn between its limits, without the test of them.
   float inverse;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
   const float root = __fmul_rn(x, inverse);
@@ -84,7 +84,7 @@ WARPCIPHER_INLINE double to_double(std::uint64_t x) {
   return std::bit_cast<double>(x | 0x4330000000000000) - 4503599627370496.0;
 }
 
-// -2 ln(u) for 2^-126 <= u <= 1; exactly 0 for 1. Error: 2^-24 of the result where it is not small.
+// -2 ln(u) for 2^-126 <= u <= 1; exactly 0 for 1. Error: 2^-24 of the result if it is not small.
 WARPCIPHER_INLINE float minus_two_log(float u) {
   constexpr float terms[10] = {-2.0f,        1.0f,         -0.666665434f, 0.499994576f,  -0.400146455f,
                                0.333660662f, -0.28108418f, 0.242969766f,  -0.275131732f, 0.261085063f};

@@ -14,7 +14,7 @@
 
 namespace warpcipher::random {
 
-// Throws Error{invalid_argument} that names what was given and what can be.
+// Throws Error{invalid_argument} that names the given and the possible values.
 StreamCipher find_stream_cipher(std::string_view name);
 
 // An array: contiguous, of any alignment in host memory; in device memory aligned to its elements, on the current
@@ -34,9 +34,9 @@ struct Array {
 std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, const Array& array,
                    std::string_view engine);
 
-// Writes 0 to n - 1 for the n integers of `array` (int32 or int64), in an order that is uniform: that of 64-bit words
-// of the stream from `position`, a multiple of 8. If two words are equal all are drawn again, from their own words.
-// Returns 8 n. In device memory it allocates, and waits for the stream. Throws as fill().
+// Writes 0 to n - 1 for the n integers of `array` (int32 or int64), in an order that is uniform: the order of 64-bit
+// words of the stream from `position`, a multiple of 8. If two words are equal all are drawn again, from their own
+// words. Returns 8 n. In device memory it allocates, and waits for the stream. Throws as fill().
 std::uint64_t permute(const StreamKey& key, std::uint64_t position, Type type, const Array& array,
                       std::string_view engine);
 

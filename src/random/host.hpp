@@ -11,7 +11,7 @@
 
 namespace warpcipher::random {
 
-// `count` elements from `position`, a multiple of the width; `attempt` is that of the words (stream.hpp).
+// `count` elements from `position`, a multiple of the width; `attempt` is the words' (stream.hpp).
 struct HostFill {
   const StreamKey& key;
   const Distribution& distribution;

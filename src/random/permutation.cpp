@@ -18,7 +18,7 @@ struct Draw {
   std::uint64_t index;
 };
 
-// Wiped at the end: the words are of the stream, and tell the order.
+// Wiped at the end: the words are of the stream, and reveal the order.
 class Draws {
  public:
   explicit Draws(std::size_t count) : list_(count) {}

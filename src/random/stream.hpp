@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of a key: how its blocks are numbered, and what each number is enciphered as. For host and device.
+// The stream of a key: how its blocks are numbered, and how each number is enciphered. For host and device.
 //
 // A stream has an algorithm, a key of 32 bytes and a number. It is 2^56 bytes long; positions count bytes. Its blocks
 // have numbers n of 64 bits, of which the two top bits are a domain:
@@ -48,7 +48,7 @@ WARPCIPHER_HD constexpr std::uint64_t of_rejection(std::uint64_t position, std::
 
 }  // namespace domain
 
-// ChaCha20: the words of the block, of which the counter and the first word of the nonce are those of block 0.
+// ChaCha20: the words of the block, of which the counter and the first word of the nonce are block 0's.
 struct ChaChaStream {
   static constexpr std::size_t block_len = chacha::block_len;
 
@@ -83,7 +83,7 @@ struct AesStream {
   }
 };
 
-// What a caller gives: plain data, which its holder wipes.
+// The caller's input: plain data, which its holder wipes.
 struct StreamKey {
   StreamCipher cipher;
   std::uint8_t key[key_len];

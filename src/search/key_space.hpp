@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All keys that fit a template, numbered from 0. The numbering depends on the template alone: it is the same for every
+// All keys that fit a template, numbered from 0. The numbering depends only on the template: it is the same for every
 // engine, device and version, so that ranges can be distributed, recorded and resumed.
 //
 //   number = combination * 2^F + bits

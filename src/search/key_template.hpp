@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a key: bits with their value, and for some bytes a list of candidates. Parity bits of DES keys (the
+// The known part of a key: bits with their value, and for some bytes a list of candidates. Parity bits of DES keys (the
 // least significant bit of each byte) are ignored wherever they appear.
 #pragma once
 

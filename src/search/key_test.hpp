@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What distinguishes the right key from wrong ones: pairs of blocks that belong together, fully or partly known. In CBC
+// Distinguishes the right key from wrong ones: pairs of blocks that belong together, fully or partly known. In CBC
 // and CTR the IV, the block before or the counter is added first.
 #pragma once
 

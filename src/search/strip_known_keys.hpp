@@ -16,7 +16,7 @@
 namespace warpcipher::search {
 
 // A search for a DES key that replaces one of triple DES. Both number their keys alike. The test has the first pair
-// alone: the original search must test a key that passes.
+// and no other: the original search must test a key that passes.
 struct StrippedSearch {
   std::shared_ptr<const KeySpace> space;
   std::shared_ptr<const KeyTest> test;

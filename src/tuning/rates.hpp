@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What work costs on each engine, as measured on this machine (tuner.hpp), and estimates for a batch in host memory.
+// The cost of work on each engine, as measured on this machine (tuner.hpp), and estimates for a batch in host memory.
 // Plain data; src/dispatch chooses engines by it.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Cost {
   double rate() const { return known() ? points.back().bytes / points.back().seconds : 0; }
 };
 
-// Slowdown of each engine when both run, relative to running alone: they share memory and cores. 0: both together are
+// Slowdown of each engine when both run, relative to one by itself: they share memory and cores. 0: both together are
 // never faster.
 struct Together {
   double cpu = 0;
@@ -89,7 +89,7 @@ double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& p
   return total;
 }
 
-// Both engines share a batch where that takes at most this much of the better engine's time alone. Measurements may be
+// Both engines share a batch if that takes at most this much of the better engine's own time. Measurements may be
 // off by half of the tenth, and sharing is still no slower.
 inline constexpr double worth_sharing = 0.9;
 

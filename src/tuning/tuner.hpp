@@ -22,7 +22,7 @@ struct TunerSettings {
   std::vector<std::string> algorithms;              // empty: all
 };
 
-// What was just measured, and the progress of the whole, from 0 to 1.
+// The latest measurement, and the progress of the whole, from 0 to 1.
 struct TunerNews {
   std::string text;
   double done;

@@ -60,7 +60,7 @@ fs::path cache_folder() {
 // More than any tuning comes to: some 100 KB where every rate has all its points.
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
-// Never waits, as for a FIFO that no one writes: whoever is there to write in the folder may have made one.
+// Never waits, as for a FIFO that no one writes: anyone who may write in the folder may have made one.
 std::string read_file(const std::string& path) {
   struct Descriptor {
     int number;
@@ -72,7 +72,7 @@ std::string read_file(const std::string& path) {
   const Descriptor file{opened};
   struct stat status {};
   if (::fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw Error(Status::invalid_argument, "it is no regular file");
+    throw Error(Status::invalid_argument, "it is not a regular file");
   }
   std::string text(most_bytes + 1, '\0');
   std::size_t len = 0;
@@ -97,7 +97,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// Without any file there is no need to start the driver, which would tell which machine this is.
+// Without any file there is no need to start the driver, which would identify the machine.
 bool has_any_file(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -145,7 +145,7 @@ std::shared_ptr<const Tuning> current_tuning() {
 
 void use_tuning(Tuning tuning) {
   State& s = state();
-  // What engines there are, they say once: not under the lock, as a driver may start for it.
+  // The list of engines is made once: not under the lock, as a driver may start for it.
   for (const Engine* engine : engines()) {
     if (!tuning.choices.empty()) static_cast<void>(engine->unavailable_reason());
   }

@@ -40,7 +40,7 @@ void use_tuning(Tuning tuning);
 
 // --- the cache ---
 
-// What the measurements are valid for: the version of the library, processor, GPUs, the number of GPUs that host data
+// The scope of the measurements: the version of the library, processor, GPUs, the number of GPUs that host data
 // are dealt to, driver. Starts the driver. Throws Error{invalid_argument} when the user's choice of GPUs cannot be
 // read.
 std::string describe_machine();
@@ -51,7 +51,7 @@ std::string tuning_path(std::string_view machine);
 // Lines of text, the last a checksum.
 std::string to_text(const Tuning& tuning, std::string_view machine);
 
-// Throws Error{invalid_argument} that says what is wrong with a text that to_text() did not write, or not for
+// Throws Error{invalid_argument} that names the fault of a text that to_text() did not write, or not for
 // `machine`.
 Tuning parse_tuning(std::string_view text, std::string_view machine);
 

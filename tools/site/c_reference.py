@@ -154,7 +154,7 @@ def page(header: str, *parts: str) -> str:
     if intro is None:
         raise HeaderError("expected a comment at the top of the header")
     notes = _comment_lines(intro[1])
-    notes = notes[notes.index("", notes.index("") + 1) :]  # without license and what the file is
+    notes = notes[notes.index("", notes.index("") + 1) :]  # without license and the file's purpose
     out = [*_described(notes, ""), "Types of all calls", "------------------", ""]
 
     items = [item for part in parts for item in _declarations(part)]

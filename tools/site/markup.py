@@ -5,7 +5,7 @@ Our comments are written to be read in the source. They hold
 
     paragraphs, with `code` in backticks,
     - lists
-    name: what a parameter or field is, over
+    name: the meaning of a parameter or field, over
           more lines that are indented
     name  the same in C, with two spaces or more
 
@@ -25,7 +25,7 @@ _BULLET = re.compile(r"\s*- +(.*)")
 
 
 def inline(text: str, links: Mapping[str, str] | None = None) -> str:
-    """One run of text. links: what a name in backticks refers to, as a full name of Python."""
+    """One run of text. links: the full Python name for a name in backticks."""
     parts = re.split(r"`([^`]+)`", text)
     found = []
     for i, part in enumerate(parts):
@@ -56,7 +56,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 
 def _items(block: list[str], pattern: re.Pattern[str]) -> list[re.Match[str] | list[str]] | None:
     """The block as items that match at its margin, each with its further, indented lines; None when
-    it is no such list."""
+    it is not such a list."""
     margin = len(block[0]) - len(block[0].lstrip())
     items: list[re.Match[str] | list[str]] = []
     for line in block:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector types of code that is compiled once for each instruction set (src/instruction_sets/): Simd128, Simd256
 // (256.hpp) and Simd512 (512.hpp) have the same members. A vector has `words` words of 32 bits and `blocks` blocks of
-// 128 bits; what moves bytes or words does so in each block. Longs is what bitsliced code computes on.
+// 128 bits; moves of bytes or words are in each block. Longs is for bitsliced code.
 //
-// All of it is in an unnamed namespace, and so is what is made of it: a function that the linker could merge with
+// All of it is in an unnamed namespace, and so is code made of it: a function that the linker could merge with
 // another file's copy might run instructions that the processor lacks.
 #pragma once
 

@@ -192,7 +192,8 @@ struct AesCode {
     }
   }
 
-  // The first tweak times alpha^n, where n numbers the blocks of vector v: a shift by n bits, and what leaves a half.
+  // The first tweak times alpha^n, where n numbers the blocks of vector v: a shift by n bits, and the bits that leave a
+  // half.
   static Vector first_tweaks(const std::uint8_t* start, std::size_t v) {
     alignas(64) std::uint64_t left[2 * Simd::blocks], right[2 * Simd::blocks];
     for (std::size_t i = 0; i < 2 * Simd::blocks; ++i) {

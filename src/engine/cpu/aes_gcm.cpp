@@ -113,7 +113,7 @@ bool SplitGcm::run_tile(std::uint64_t tile, const Piece& piece, Status& status) 
 }
 
 gf128::Element SplitGcm::transform_tile(const Piece& piece) {
-  // The text of a GCM message begins one past its J0, and that of the tile first_unit blocks further.
+  // The text of a GCM message begins one past its J0, the tile's text first_unit blocks further.
   const gf128::Element counter0 = advance_counter(counter0_, piece.first_unit);
   const std::size_t aad_len = piece.first_unit == 0 ? message_.aad_len : 0;
   std::uint8_t tag[16];

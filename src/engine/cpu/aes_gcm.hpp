@@ -26,7 +26,7 @@ void hash_gcm_ciphertext(AesKey& key, const Message& m);
 // Whether own code takes this message, whole: by rule.hpp, and libcrypto hashes a long IV faster.
 bool is_own_gcm(const Message& m);
 
-// What it does with such messages under one key: the same, without a context. `key` must outlive this.
+// The same with such messages under one key: the same, without a context. `key` must outlive this.
 class OwnGcm {
  public:
   explicit OwnGcm(AesKey& key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, the round keys of own code, and for GCM
+// The CPU engine's state of an AES key: pools of keyed libcrypto contexts, the round keys of own code, and for GCM
 // the powers of its hash key. Without libcrypto own code takes every mode, on a processor that can run it.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace warpcipher {
 
-// What splits long GCM messages and hashes long IVs.
+// Splits long GCM messages and hashes long IVs.
 struct GcmConstants {
   gf128::Element hash_key;        // H = E(0): SP 800-38D, section 7.1, step 1
   gf128::Element inverse;         // 1 / H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES instructions on blocks and on vectors in flight: what aes_code.hpp, aes_serial_code.hpp and gcm_code.hpp share.
+// AES instructions on blocks and on vectors in flight, shared by aes_code.hpp, aes_serial_code.hpp and gcm_code.hpp.
 // All of it is in an unnamed namespace, for the reason that cipher/simd/128.hpp gives.
 #pragma once
 
@@ -79,7 +79,7 @@ template <class Simd>
 }
 
 // Stores the vectors of a text, or stores them past the cache, at multiples of their length: a text that no cache holds
-// is else read from memory before it is overwritten. Whoever stores past it calls end_stores() when all is stored.
+// is else read from memory before it is overwritten. Code that stores past it calls end_stores() when all is stored.
 template <class Simd, std::size_t Count>
 [[gnu::always_inline]] inline void store_vectors(std::uint8_t* to, const typename Simd::Vector (&from)[Count],
                                                  bool past_cache) {
@@ -105,9 +105,9 @@ template <class Simd>
   }
 }
 
-// At the end of what others call: their SSE instructions wait for registers whose upper halves are in use. Compilers
-// see to that, but GCC 12 does not where a function took such a vector by value: on a Xeon, GCM of 65 to 511 bytes took
-// 165 ns where it takes 40 to 70.
+// At the end of functions that others call: their SSE instructions wait for registers whose upper halves are in use.
+// Compilers see to that, but GCC 12 does not where a function took such a vector by value: on a Xeon, GCM of 65 to 511
+// bytes took 165 ns where it takes 40 to 70.
 inline void leave_vectors() { _mm256_zeroupper(); }
 
 template <class Simd, bool Encrypt, std::size_t Count>

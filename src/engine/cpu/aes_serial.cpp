@@ -61,7 +61,7 @@ class SerialRun {
     std::size_t done = 0;  // bytes
   };
 
-  // The last one may be short, or made of padding alone.
+  // The last one may be short, or only padding.
   static std::size_t blocks_left(const Lane& lane) { return (lane.message->output_len() - lane.done + 15) / 16; }
 
   // Gives each lane whose message is done the next message. Where none is left, the last lane moves into its place.

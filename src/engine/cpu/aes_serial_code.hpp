@@ -11,7 +11,7 @@ namespace {
 
 inline __m128i load_aligned(const std::uint8_t* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
 
-// What is added to E(x) to make the next x of a lane: the first round key, and in CBC the next text or in CFB this one.
+// Added to E(x) to make the next x of a lane: the first round key, and in CBC the next text or in CFB this one.
 // The last round adds it with its own key, so that a block waits for nothing but the rounds of the one before: one
 // message of CBC gains 4%.
 template <SerialMode Mode>

@@ -38,7 +38,7 @@ void run_cipher(const Key& key, const std::uint8_t iv[16], const std::uint8_t* i
   run_message(m);
 }
 
-// CBC-MAC of bytes that come in pieces. What CBC makes of them is of no use but its last block.
+// CBC-MAC of bytes that come in pieces. Only the last block of CBC's output is used.
 class Mac {
  public:
   Mac(const Key& cbc, const std::uint8_t first_block[16]) : cbc_(cbc) {

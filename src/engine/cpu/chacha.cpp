@@ -50,8 +50,8 @@ cpu::ChaChaText text_of(const Message& m) { return {m.aad, m.aad_len, m.in, m.ou
 const cpu::ChaChaLanes& best_code() { return *cpu::chacha_lanes_list().front(); }
 
 // Messages that would each leave lanes of a group of blocks empty: their blocks run together. Zen 3, AVX2, with 13
-// bytes of AAD, us: 64 bytes 0.13 and alone 0.36, by libcrypto 0.48; 256 bytes 0.33, 0.43, 0.61. From 512 bytes on a
-// message takes no longer alone: then Poly1305 runs between the rounds.
+// bytes of AAD, us: 64 bytes 0.13 and one by one 0.36, by libcrypto 0.48; 256 bytes 0.33, 0.43, 0.61. From 512 bytes on
+// a single message takes no longer: then Poly1305 runs between the rounds.
 class ShortMessages {
  public:
   explicit ShortMessages(const cpu::ChaChaLanes& code) : code_(code) {}
@@ -122,7 +122,7 @@ class ShortMessages {
 // h of a part as the mathematics of the joins takes it.
 poly1305::Element load_hash(const std::uint8_t* hash) { return poly1305::load(hash, hash[16]); }
 
-// r to a power, by squares: the power is that of a length.
+// r to a power, by squares: the power is a length's.
 poly1305::Element power_of(poly1305::Element r, std::uint64_t exponent) {
   poly1305::Element power{{1, 0, 0, 0, 0}};
   for (; exponent != 0; exponent >>= 1) {

@@ -21,7 +21,7 @@ void run_chacha_piece(const Message& m, const Piece& piece);
 // A message of an AEAD of ChaCha20: invalid_tag, and a wiped `out`, where the tag does not match.
 Status run_chacha_message(const Message& m);
 
-// What the two do. `code` is one of cpu::chacha_lanes_list(). Own code also computes tags without a comparison
+// The work of both. `code` is one of cpu::chacha_lanes_list(). Own code also computes tags without a comparison
 // (Message::compute_tag).
 void run_chacha_piece_by_own(const cpu::ChaChaLanes& code, const Message& m, const Piece& piece);
 void run_chacha_piece_by_libcrypto(const Message& m, const Piece& piece);

@@ -152,7 +152,7 @@ struct ChaChaCode {
   // The states of a group.
   class Columns {
    public:
-    // Blocks that count on from that of `first`.
+    // Blocks that count on from `first`.
     explicit Columns(const chacha::State& first) {
       for (int i = 0; i < 16; ++i) start_[i] = Simd::broadcast(first.words[i]);
       start_[12] = Simd::add_words(start_[12], Simd::numbers());
@@ -345,7 +345,7 @@ struct ChaChaCode {
 
   // The same of a whole group, as two sums, of its first half and of its second: of one, each block waits for the one
   // before, and on AVX-512 the rounds do not take as long as that. A block of each after four halves of rounds of five.
-  // Fetches texts ahead, which processors do within a page alone: of 4 MiB that is 15%.
+  // Fetches texts ahead, which processors do only within a page: of 4 MiB that is 15%.
   [[gnu::always_inline]] static inline void make_and_hash_group(Columns& columns, const Add& add, Poly1305Words& hash,
                                                                 const HalfPower& power, const std::uint8_t* text) {
     constexpr std::size_t half = group_len / 2;
@@ -386,7 +386,7 @@ struct ChaChaCode {
     forget_secret(&square, sizeof square);
   }
 
-  // The text from `begun` on. When encrypting, what is before that is still to be hashed.
+  // The text from `begun` on. When encrypting, the text before that is still to be hashed.
   template <bool Encrypting>
   static Poly1305Words run_text(Columns& columns, Poly1305Words hash, const ChaChaText& text, std::size_t begun) {
     std::size_t at = begun, unhashed = Encrypting ? begun : 0;

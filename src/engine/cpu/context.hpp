@@ -33,7 +33,7 @@ class Context {
  public:
   // key: as long as the cipher's; read, not kept.
   Context(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction);
-  ~Context();  // libcrypto wipes what it frees
+  ~Context();  // libcrypto wipes freed memory
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -45,7 +45,7 @@ class Context {
 
   // Starts a GCM message; iv_len is 1 to max_gcm_iv_len bytes.
   void start_gcm(const std::uint8_t* iv, std::size_t iv_len);
-  static constexpr std::size_t max_gcm_iv_len = 128;  // what libcrypto takes; longer ones are hashed by the caller
+  static constexpr std::size_t max_gcm_iv_len = 128;  // libcrypto's limit; longer ones are hashed by the caller
 
   // Transforms the next len bytes, any number of them; in == out allowed. In block modes len is a multiple of the
   // block.
@@ -115,7 +115,7 @@ class ContextPool {
   const LibcryptoCipher cipher_;
   const std::uint8_t* const key_;
   const Direction direction_;
-  // A thread looks first in the cell that its number picks, without a lock; what does not fit goes to the overflow.
+  // A thread looks first in the cell that its number picks, without a lock; the rest goes to the overflow.
   std::array<std::atomic<Context*>, 4> cells_{};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Context>> overflow_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays keys out for the instruction set, and pads what does not fill its lanes.
+// Lays keys out for the instruction set, and pads unfilled lanes.
 
 #include "engine/cpu/des.hpp"
 
@@ -70,7 +70,7 @@ DesKeyedLanes::DesKeyedLanes(const std::uint8_t* const* keys, std::size_t count,
   const std::size_t size = groups * static_cast<std::size_t>(passes_) * pass_size;
   planes_ = {static_cast<std::uint8_t*>(::operator new[](size, std::align_val_t{alignof(Group)})), Free{size}};
   std::uint8_t* planes = planes_.get();
-  Secret<Group> part;  // lanes past the last key keep what was there before: nothing reads their blocks
+  Secret<Group> part;  // lanes past the last key keep their old content: nothing reads their blocks
   for (std::size_t first = 0; first < count; first += code.lanes) {
     for (int i = 0; i < passes_; ++i, planes += pass_size) {
       const std::size_t offset = bitslice::pass_of(key_len, decrypt, i).key_offset;

@@ -49,7 +49,7 @@ class DesKeyedLanes {
   std::size_t count() const noexcept { return count_; }
   std::size_t lanes() const noexcept { return code_->lanes; }
 
-  // Block i under key i, for the first `blocks` keys; the cost is that of whole groups of lanes(). in, out: `blocks`
+  // Block i under key i, for the first `blocks` keys; the cost is for whole groups of lanes(). in, out: `blocks`
   // blocks of 8 bytes, the same buffer or disjoint. Throws Error{invalid_argument} when blocks > count(). Safe from
   // any thread.
   void transform(const std::uint8_t* in, std::uint8_t* out, std::size_t blocks) const;

@@ -16,7 +16,7 @@
 namespace warpcipher {
 namespace {
 
-// A split message in work: what its tiles share.
+// A split message in work: the shared state of its tiles.
 struct SplitWork {
   std::unique_ptr<SplitGcm> gcm;
   std::unique_ptr<SplitChaCha> chacha;

@@ -9,7 +9,7 @@
 
 namespace warpcipher {
 
-// Every grain, on this thread or on those of the pool. Sets the status of AEAD messages. Throws what a grain throws;
+// Every grain, on this thread or on the pool's. Sets the status of AEAD messages. Throws the error of a grain;
 // the text of other messages may then be at their out or not.
 void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses);
 

@@ -10,7 +10,7 @@
 //   (hash + X_1) H^n + X_2 H^(n-1) + ... + X_n H
 //
 // The products of a group run between the rounds of AES of the next one, or of its own where the input is hashed. A
-// short text takes no more vectors than it fills, and none of it goes through memory but what does not fill a vector:
+// short text takes no more vectors than it fills, and only the part that does not fill a vector goes through memory:
 // bytes that are stored in parts and loaded as a vector wait for the stores.
 //
 // POLYVAL is GHASH of blocks with their bytes reversed, under x H (RFC 8452, appendix A). So its blocks are taken as
@@ -74,7 +74,7 @@ struct GcmCounters {
 //
 //   (lane's sum + X_1) H^32 + X_5 H^28 + ... + X_29 H^4       in the lane of blocks 1, 5, 9 ...
 //
-// so that no group waits for the sum of its lanes. What is in lane i is then still to be divided by H^i. The last
+// so that no group waits for the sum of its lanes. Lane i is then still to be divided by H^i. The last
 // group, which is not one of this loop, does that: it multiplies each block, and the sum that is added to it, by the
 // power that is the block's own.
 //
@@ -362,7 +362,7 @@ struct GcmCode {
     return reduce(_mm_clmulepi64_si128(a, b, 0x00), middle, _mm_clmulepi64_si128(a, b, 0x11));
   }
 
-  // The hash after `used` vectors, which hold `count` blocks; what follows those is zero. sums: see GhashSum.
+  // The hash after `used` vectors, which hold `count` blocks; zeros follow. sums: see GhashSum.
   [[gnu::always_inline]] static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text,
                                                      std::size_t used, std::size_t count) {
     Sum sum = Sum::of_nothing();

@@ -51,7 +51,7 @@ SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, 
   if (!libcrypto.unavailable_reason().empty()) {
     throw Error(Status::engine_unavailable, "HKDF: " + libcrypto.unavailable_reason());
   }
-  const NotAtFork scope;  // libcrypto fetches what it needs in each call, and holds locks meanwhile
+  const NotAtFork scope;  // libcrypto fetches algorithms in each call, and holds locks meanwhile
   const std::unique_ptr<evp_kdf_st, void (*)(evp_kdf_st*)> kdf(libcrypto->EVP_KDF_fetch(nullptr, "HKDF", nullptr),
                                                                libcrypto->EVP_KDF_free);
   if (!kdf) libcrypto.fail("EVP_KDF_fetch(HKDF)");

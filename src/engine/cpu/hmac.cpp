@@ -33,7 +33,7 @@ const Libcrypto& usable_libcrypto() {
 Hmac::Hmac(std::string_view hash, std::span<const std::uint8_t> key) : key_(key), context_(nullptr, nullptr) {
   const char* const name = libcrypto_name(hash);
   const Libcrypto& libcrypto = usable_libcrypto();
-  const NotAtFork scope;  // libcrypto fetches what it needs, and holds locks meanwhile
+  const NotAtFork scope;  // libcrypto fetches algorithms, and holds locks meanwhile
   const std::unique_ptr<evp_mac_st, void (*)(evp_mac_st*)> mac(libcrypto->EVP_MAC_fetch(nullptr, "HMAC", nullptr),
                                                                libcrypto->EVP_MAC_free);
   if (!mac) libcrypto.fail("EVP_MAC_fetch(HMAC)");

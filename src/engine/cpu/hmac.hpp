@@ -13,7 +13,7 @@
 
 namespace warpcipher {
 
-// Of one thread; another takes a copy. The key is borrowed; libcrypto wipes what it derives from it.
+// Of one thread; another takes a copy. The key is borrowed; libcrypto wipes the derived state.
 class Hmac {
  public:
   // `hash` is "sha1", "sha256" or "sha512". Throws Error{invalid_argument} for another, Error{engine_unavailable}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's own vector code, as a table of functions for each family. The families' source (aes_code.hpp,
 // aes_serial_code.hpp, gcm_code.hpp, chacha_code.hpp, des_code.hpp) is compiled once for each instruction set, by
-// src/instruction_sets/; lanes.cpp lists what the processor has.
+// src/instruction_sets/; lanes.cpp lists the processor's.
 #pragma once
 
 #include <cstddef>
@@ -95,7 +95,7 @@ struct GcmText {
   const std::uint8_t* in;
   std::uint8_t* out;
   std::size_t len;
-  // Of an IV of 12 bytes, which is a part of J0. That of another is a hash under H: no branch may look at it.
+  // Of an IV of 12 bytes, which is a part of J0. J0 of another is a hash under H: no branch may look at it.
   bool counter_is_public;
   bool past_cache = false;  // store past the cache; `out` is a multiple of 16 bytes then
 };
@@ -144,8 +144,8 @@ struct ChaChaText {
 // Poly1305 of the blocks of a part of a text: below 2^131, least significant byte first.
 using ChaChaHash = std::uint8_t[24];
 
-// A block of key stream in each lane. Each function in time that depends only on the lengths. Whoever decrypts compares
-// the tag, and wipes the text if it is another. States are those of the first block (chacha::make_state()).
+// A block of key stream in each lane. Each function in time that depends only on the lengths. A caller that decrypts
+// compares the tag, and wipes the text if it is another. States belong to the first block (chacha::make_state()).
 struct ChaChaLanes {
   const char* name;
   std::size_t blocks;  // at a time
@@ -153,7 +153,7 @@ struct ChaChaLanes {
   // Adds the key stream from the block of `first` on.
   void (*apply)(const chacha::State& first, const std::uint8_t* in, std::uint8_t* out, std::size_t len);
 
-  // The key stream itself: `count` blocks from that of `first` on. The counter does not carry.
+  // The key stream itself: `count` blocks from `first` on. The counter does not carry.
   void (*generate)(const chacha::State& first, std::uint8_t* out, std::size_t count);
 
   // The blocks of `count` states, whatever their keys: 64 bytes for each, in the order of the states.
@@ -195,7 +195,7 @@ struct DesLanes {
 
 // --- lists -----------------------------------------------------------------------------------------------------------
 
-// What is compiled for one instruction set (core/processor.hpp names them); nullptr: nothing of that family.
+// Code compiled for one instruction set (core/processor.hpp names them); nullptr: nothing of that family.
 struct Lanes {
   const char* name;
   const AesLanes* aes = nullptr;
@@ -210,7 +210,8 @@ extern const Lanes lanes_baseline;
 extern const Lanes lanes_avx2, lanes_avx512, lanes_aesni, lanes_vaes, lanes_vaes512;
 #endif
 
-// What this processor can run, the fastest first. AES and GCM: maybe nothing. The others end with the baseline.
+// The families that this processor can run, the fastest first. AES and GCM: maybe nothing. The others end with the
+// baseline.
 std::span<const AesLanes* const> aes_lanes_list();
 std::span<const GcmLanes* const> gcm_lanes_list();
 std::span<const ChaChaLanes* const> chacha_lanes_list();

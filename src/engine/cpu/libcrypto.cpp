@@ -67,7 +67,7 @@ Libcrypto::Libcrypto() {
     return;
   }
   version_ = f.OpenSSL_version(libcrypto_constant::version_text);
-  // libcrypto frees what it keeps for a thread when the thread ends, but no more once its own clean-up has run at exit.
+  // libcrypto frees its memory of a thread when the thread ends, but no more once its own clean-up has run at exit.
   // So that is registered first, and the pool's threads end before it. It is registered with the first thing that
   // libcrypto is asked to load: without options the call does nothing.
   check(f.OPENSSL_init_crypto(libcrypto_constant::load_error_texts, nullptr), "initialising libcrypto");

@@ -2,7 +2,7 @@
 // OpenSSL's libcrypto, loaded at run time: the few functions the CPU engine calls, declared here by hand, so that the
 // library builds without OpenSSL's headers and loads without OpenSSL.
 //
-// The ABI is that of libcrypto.so.3 (OpenSSL 3.x), which its makers keep stable for the whole series. The unit tests
+// The ABI is of libcrypto.so.3 (OpenSSL 3.x), which its makers keep stable for the whole series. The unit tests
 // hold every declaration against the headers where they are installed.
 #pragma once
 
@@ -92,7 +92,7 @@ class Libcrypto {
   // Whether the library is there.
   static bool is_here() { return instance().unavailable_reason().empty(); }
 
-  // Empty when the library is there, else what is missing and which package holds it.
+  // Empty when the library is there, else the missing part and the package that holds it.
   const std::string& unavailable_reason() const noexcept { return unavailable_reason_; }
 
   // "OpenSSL 3.0.19 27 Jan 2026"; empty when unavailable.

@@ -17,7 +17,7 @@ namespace warpcipher {
 // this direction; else the piece must be the whole message. By the code that rule.hpp says.
 void run_aes_piece(AesKey& key, const Message& m, const Piece& piece);
 
-// What the two do. `code` is one of cpu::aes_lanes_list(), the same in all calls with that key; the mode is ECB, CTR,
+// The work of both. `code` is one of cpu::aes_lanes_list(), the same in all calls with that key; the mode is ECB, CTR,
 // XTS, CFB8, or CBC or CFB in decryption.
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
 void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece);
@@ -40,14 +40,14 @@ void run_aes_serial(std::span<const Message* const> messages);
 
 // --- AEADs of AES but GCM (ccm.cpp, gcm_siv.cpp) ---------------------------------------------------------------------
 //
-// AES-CCM (SP 800-38C) is made of what the engine has: the MAC is the last block of CBC encryption, the text counter
+// AES-CCM (SP 800-38C) is made of the engine's modes: the MAC is the last block of CBC encryption, the text counter
 // mode. AES-GCM-SIV (RFC 8452) is own code where the processor has the instructions, else libcrypto's AES.
 
 // A message: invalid_tag, and a wiped `out`, where the tag does not match.
 Status run_ccm_message(const Message& m);
 Status run_gcm_siv_message(const Message& m);
 
-// What the two do. All messages of a key go to the same one, and `code` is the same in all calls with it.
+// The work of both. All messages of a key go to the same one, and `code` is the same in all calls with it.
 Status run_gcm_siv_by_own(const cpu::GcmLanes& code, const Message& m);
 Status run_gcm_siv_by_libcrypto(const Message& m);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece: a message, or a part of a long message that can be transformed alone. A worker takes one at a time.
+// A piece: a message, or a part of a long message that can be transformed by itself. A worker takes one at a time.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline constexpr std::uint32_t cpu_tile_units = 16384;
 
 // Zen 3 with 32 MiB of third-level cache, one core of a busy machine, into `out` of 64 MiB, processor time of pyca over
 // the library's: CTR 1.15 to 1.20 without stores past the cache and 1.40 to 1.43 with them, GCM 1.33 to 1.36 and 1.42
-// to 1.57, CBC decryption 0.99 to 1.03 and 1.05 to 1.11. At 16 MiB the cache still helps whoever reads the text next.
+// to 1.57, CBC decryption 0.99 to 1.03 and 1.05 to 1.11. At 16 MiB the cache still helps the next reader of the text.
 inline constexpr std::size_t least_past_cache = std::size_t{24} << 20;
 
 // Input bytes [offset, offset + len) of a message. Every piece but the last is whole tiles.
@@ -33,7 +33,7 @@ struct Piece {
 };
 
 // Whether own code stores the text past the cache: a message that no cache holds, and not in place, where each line is
-// in the cache already. `out` is a multiple of a block; where it is not, no vector of it is aligned.
+// in the cache already. `out` is a multiple of a block; if it is not, no vector of it is aligned.
 inline bool is_past_cache(const Message& m) {
   return m.in_len >= least_past_cache && m.in != m.out && reinterpret_cast<std::uintptr_t>(m.out) % 16 == 0;
 }

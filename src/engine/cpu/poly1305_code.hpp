@@ -63,7 +63,7 @@ inline void store_word(std::uint8_t* p, std::uint64_t word) { std::memcpy(p, &wo
   add_words(sum, low(product), high(product), 0);
 }
 
-// The sum so far, a number of three words below 2^131, and what it is multiplied by. r1 is a multiple of 4 (section
+// The sum so far, a number of three words below 2^131, and its factor. r1 is a multiple of 4 (section
 // 2.5.1), so 2^128 r1 = 2^130 r1 / 4, and modulo p that is 5 r1 / 4.
 struct Poly1305Words {
   std::uint64_t h[3];
@@ -78,7 +78,7 @@ struct Poly1305Words {
 
   // One block of 16 bytes.
 #if defined(__x86_64__) && defined(__BMI2__)
-  // The same in 28 instructions: between rounds of vectors, what compilers make (45) takes issue slots from these.
+  // The same in 28 instructions: between rounds of vectors, compilers' code (45) takes issue slots from these.
   [[gnu::always_inline]] inline void add(const std::uint8_t* block) {
     std::uint64_t high0, low1, high1, high2;
     __asm__(
@@ -140,7 +140,7 @@ struct Poly1305Words {
     *this = words;
   }
 
-  // The sum, and after it that of further blocks, which began with nothing. power: r to the number of these.
+  // The sum, and after it the sum of further blocks, which began with nothing. power: r to the number of these.
   inline void join(const std::uint64_t (&power)[3], const std::uint64_t (&other)[3]) {
     multiply(power);
     add_words(h, other[0], other[1], other[2]);
@@ -156,7 +156,7 @@ struct Poly1305Words {
 
   // h times `a`, both below 2^132; then little more than 2^130 at most.
   inline void multiply(const std::uint64_t (&a)[3]) {
-    // Two words and a third of carries at each place: what is at 2^0, 2^64 and 2^128 and above.
+    // Two words and a third of carries at each place: the parts at 2^0, 2^64 and 2^128 and above.
     std::uint64_t at0[3] = {}, at1[3] = {}, at2[3] = {};
     add_product(at0, h[0], a[0]);
     add_product(at1, h[0], a[1]);

@@ -11,7 +11,7 @@
 
 namespace warpcipher {
 
-// By what AES is done here: libcrypto, or own code with AES-NI or with VAES.
+// The code for AES here: libcrypto, or own code with AES-NI or with VAES.
 enum class AesForm : std::uint8_t { libcrypto, aesni, vaes };
 AesForm aes_form();
 
@@ -56,7 +56,7 @@ struct Schedule {
 // Messages of a serial mode that one core does side by side; 1 for other modes.
 std::size_t serial_lanes(const Algorithm& algorithm, Direction direction);
 
-// Whether one GCM message can be decrypted in parts: by own code, or by a libcrypto that tells a part's tag.
+// Whether one GCM message can be decrypted in parts: by own code, or by a libcrypto that gives a part's tag.
 bool splits_decryption();
 
 // `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others

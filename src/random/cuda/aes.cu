@@ -47,7 +47,7 @@ struct RoundKeys {
 // The smaller layout on every GPU: loads from shared memory are the bound, and they hide the rotation.
 using Tables = Tables64;
 
-// Key stream: a lane enciphers the four counters of a line, which differ in the last byte alone and share most of two
+// Key stream: a lane enciphers the four counters of a line, which differ only in the last byte and share most of two
 // rounds.
 __global__ void __launch_bounds__(threads, 1)
     key_stream_kernel(const __grid_constant__ Lines lines, const Elements elements) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a lane does with a line of 64 bytes of key stream: the distribution, and the stores. All in registers: every
+// A lane's work on a line of 64 bytes of key stream: the distribution, and the stores. All in registers: every
 // loop is unrolled.
 #pragma once
 
@@ -54,7 +54,7 @@ inline constexpr int items_of_line = line_len / sizeof(typename F::Word);
 template <class F>
 inline constexpr int value_words = items_of_line<F> * sizeof(typename F::Value) / 4;
 
-// The values of line `line`. stream: what further words come from.
+// The values of line `line`. stream: the source of further words.
 template <class F, class Stream>
 __device__ __forceinline__ void make_values(const F& function, const Stream& stream, std::uint64_t line,
                                             const std::uint32_t (&x)[16], std::uint32_t (&values)[value_words<F>]) {

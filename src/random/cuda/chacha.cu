@@ -17,7 +17,7 @@ using ::warpcipher::cuda::current_device, ::warpcipher::cuda::Device, ::warpciph
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t blocks_of_multiprocessor = 4;  // 64 registers a lane
 
-// Lines whose blocks differ in their counter alone. Of the first round the columns 1 to 3 are computed once.
+// Lines whose blocks differ only in their counter. Of the first round the columns 1 to 3 are computed once.
 struct Lines {
   ChaChaStream stream;      // for further words
   chacha::State first;      // the block of line `begin`

@@ -99,8 +99,8 @@ struct AesCode {
     return column_of(state, plan.column) ^ words[4 * rounds + plan.column];
   }
 
-  // The compared column of the plaintexts of plan.in. The inverse cipher of section 5.3. InvMixColumns alone is AESDEC
-  // after AESENCLAST: their other steps cancel.
+  // The compared column of the plaintexts of plan.in. The inverse cipher of section 5.3. InvMixColumns by itself is
+  // AESDEC after AESENCLAST: their other steps cancel.
   static WARPCIPHER_INLINE Vector decrypt(const AesPlan& plan, Vector* words, const Masks& masks) {
 #pragma GCC unroll 64
     for (int i = KeyWords; i < schedule_words; ++i) expand_word(words, i, masks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all scanners share that test one key in each lane of a vector: cuts a range into blocks, fills the lanes, and
-// tests candidates with the whole test.
+// The common part of all scanners that test one key in each lane of a vector: cuts a range into blocks, fills the
+// lanes, and tests candidates with the whole test.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key search by vector code, many keys at once. Its source (aes_code.hpp, des_meet_code.hpp) is compiled once for each
-// instruction set, by src/instruction_sets/; lanes.cpp lists what the processor has.
+// instruction set, by src/instruction_sets/; lanes.cpp lists the processor's.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct AesSearch {
 
   // One function for each number of key words: 4, 6 or 8 has index 0, 1 or 2. It tests a block: `keys` are `lanes`
   // keys, one after another, whose loop bits are zero. For each key whose column matches, it writes (lane << loop_bits
-  // | loop) to candidates, which has room for all. It returns their number. It wipes what it derives from keys.
+  // | loop) to candidates, which has room for all. It returns their number. It wipes values derived from keys.
   std::size_t (*search[3])(const AesPlan& plan, const std::uint8_t* keys, std::uint32_t* candidates);
 };
 
@@ -64,8 +64,8 @@ struct DesMeetPlan {
   const std::uint8_t* subkey_planes;             // bitslice::subkey_planes
   bool memo_round2;                              // R1 is the same for the whole loop
 
-  // For each of memo_rounds and each S-box: the loop bits in its subkey, and the position of its results among those of
-  // the round. Its results are 2^count sets of four planes.
+  // For each of memo_rounds and each S-box: the loop bits in its subkey, and the position of its results among the
+  // results of the round. Its results are 2^count sets of four planes.
   struct Box {
     std::uint8_t count;
     std::uint8_t bits[6];  // positions in loop_planes
@@ -96,7 +96,7 @@ struct DesMeetLanes {
 
 // --- lists -----------------------------------------------------------------------------------------------------------
 
-// What is compiled for one instruction set (core/processor.hpp names them); nullptr: nothing of that cipher.
+// Code compiled for one instruction set (core/processor.hpp names them); nullptr: nothing of that cipher.
 struct Lanes {
   const char* name;
   const AesSearch* aes = nullptr;

@@ -17,7 +17,7 @@ class Scanner {
  public:
   virtual ~Scanner() = default;
 
-  // What runs, for people to read: the instruction set.
+  // The instruction set, for people to read.
   virtual std::string name() const = 0;
 
   // The length of a range that takes about ten milliseconds: a power of two. Ranges that start at a multiple of it are

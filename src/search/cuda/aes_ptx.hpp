@@ -4,11 +4,11 @@
 // kernel works for all values of the known bits. The driver compiles it; no toolkit is needed.
 //
 // A thread tests one key at a time. It has nested loops, one for each byte with unknown bits; a loop steps through the
-// values of its bits by x = (x - bits) & bits. What a loop does not change is computed outside of it (aes_circuit.hpp)
-// and kept in a register, so the innermost loop computes little of rounds 1 and 2 and of the schedule. Then it compares
-// one byte of the ciphertext: one key in 256 passes, so one warp in eight continues. Then it compares three more bytes,
-// which need one column of the state before the last round. If not all of the ciphertext is known, it takes the column
-// with the most known bits, and further columns for the keys that are left.
+// values of its bits by x = (x - bits) & bits. Values that a loop does not change are computed outside of it
+// (aes_circuit.hpp) and kept in a register, so the innermost loop computes little of rounds 1 and 2 and of the
+// schedule. Then it compares one byte of the ciphertext: one key in 256 passes, so one warp in eight continues. Then it
+// compares three more bytes, which need one column of the state before the last round. If not all of the ciphertext is
+// known, it takes the column with the most known bits, and further columns for the keys that are left.
 //
 // Lane tables (engine/cuda/aes/table_layout.hpp) have rows of 128 bytes, T0 for all x first. The address of a
 // lookup is one four-byte dot product. It runs on the multiply pipe, which is otherwise idle:

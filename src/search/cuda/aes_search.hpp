@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AES searches. The kernel of the first is part of the library. It uses lane tables
 // (engine/cuda/aes/table_layout.hpp) and tests one key in each thread. It computes the key schedule along with
-// the rounds, and of the last two rounds only what two bytes of the ciphertext need; keys that pass are computed in
+// the rounds, and of the last two rounds only the part for two bytes of the ciphertext; keys that pass are computed in
 // full. If the plaintext is known only in part, it tests keys by decryption. The second search writes a kernel for each
 // template (aes_ptx.hpp), and searches short ranges as the first does.
 #pragma once

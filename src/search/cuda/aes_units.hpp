@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of the AES search that is part of the library (aes_search.hpp): each thread tests the keys of a unit.
-// aes_search.hpp has no kernel, so the host's compiler alone compiles it.
+// aes_search.hpp has no kernel, so only the host's compiler compiles it.
 #pragma once
 
 #include <cstddef>

@@ -69,7 +69,7 @@ struct Node {
     input,  // bit `table`, 0 to 63: of IP of the block that goes in (L0 R0); 64 to 127: of the one expected (R16 L16)
     gate,   // the LUT3 `table` of a, b, c
     keyed,  // a ^ the key bit at position `table`
-    whole,  // bit `table` of what known pass number a makes: 0 to 31 of half 17, 32 to 63 of half 16
+    whole,  // bit `table` of known pass number a: 0 to 31 of half 17, 32 to 63 of half 16
   };
   Kind kind;
   std::uint8_t table;

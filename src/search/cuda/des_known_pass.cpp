@@ -64,7 +64,7 @@ std::size_t position_of(const DesPass& pass, int round, std::size_t n) {
   return des::bitslice::subkey_positions[subkey_bits * subkey + n];
 }
 
-// What bit i of a pass's input or output has added: k of a round for the last 32 bits.
+// The mask on bit i of a pass's input or output: k of a round for the last 32 bits.
 KeyBits key_of_half(const DesPass& pass, int round, std::size_t i) {
   if (i < half_bits) return {};
   return KeyBits(des_key_bits * pass.key + position_of(pass, round, uses.first[i - half_bits]));

@@ -31,7 +31,7 @@ std::size_t known_pass_gates();
 KeyBits known_pass_input_mask(const DesPass& pass, std::size_t i);
 KeyBits known_pass_output_mask(const DesPass& pass, std::size_t i);
 
-// What the text uses: operands, names of registers, and a prefix for its own registers and labels.
+// The text's operands, names of registers, and a prefix for its own registers and labels.
 struct KnownPass {
   DesPass pass;
   std::string prefix;

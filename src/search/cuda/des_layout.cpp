@@ -58,7 +58,7 @@ double cost(std::span<const GateCount> counts, const Levels& levels) {
   return sum;
 }
 
-// A choice: what is compared, and the loops from the innermost on.
+// A choice: the compared bits, and the loops from the innermost on.
 struct Choice {
   double cost;
   std::size_t set;  // of comparisons

@@ -2,7 +2,7 @@
 // Key bits of the innermost loop, added in gates that are there anyway.
 //
 // A half block's bit h is the XOR of the bit before the last round, an S-box's output and nothing else: a gate with
-// room for a third input. So the register of h may hold h ^ M for any mask M, at no cost but that of M: M is chosen so
+// room for a third input. So the register of h may hold h ^ M for any mask M, at no cost but M's: M is chosen so
 // that an S-box takes the register as it is. For the half after next,
 //
 //   h' ^ M' = (h ^ M) ^ f ^ (M ^ M')
@@ -34,7 +34,7 @@ class DesMasks {
 
   // Whether the node is a half block's bit that the innermost loop computes, so that its register may have a mask.
   bool is_masked(NodeId node) const { return masked_[node]; }
-  // What its register has added; nothing for all other nodes.
+  // The mask on its register; nothing for all other nodes.
   const KeyBits& of(NodeId node) const { return masks_[node]; }
 
  private:

@@ -114,7 +114,7 @@ void DesPlacement::drop_spills(std::uint32_t most) {
     NodeId node;
     bool measured = false;
     double cost = 0;
-    std::vector<NodeId> leaves;  // what it would be computed from
+    std::vector<NodeId> leaves;  // its inputs if it were computed again
   };
   std::vector<Kept> kept;
   for (NodeId node = 0; node < needed_.size(); ++node) {

@@ -65,7 +65,7 @@ class KernelWriter {
 
   // --- values ---
 
-  // The register that holds a node at the present level, with what masks_ says that it has added; writes the
+  // The register that holds a node at the present level, with its mask of masks_; writes the
   // instructions that compute it, if needed.
   std::uint32_t value(NodeId node) {
     if (registers_[node] != no_register) return registers_[node];

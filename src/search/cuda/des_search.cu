@@ -29,7 +29,7 @@ constexpr std::array meeting_halves{12, 11};
 
 using Block = std::array<std::uint8_t, 8>;
 
-// What a kernel covers: the lowest free bits, which vary in its launches, and the passes of the cipher that it runs.
+// A kernel's cover: the lowest free bits, which vary in its launches, and the passes of the cipher that it runs.
 // The host undoes the passes before and after these at each launch.
 struct Target {
   std::size_t bits;

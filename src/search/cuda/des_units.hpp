@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel of the DES search that takes any template (des_generic.hpp): each thread tests the keys of as many units
-// as a word has bits. des_generic.hpp has no kernel, so the host's compiler alone compiles it.
+// as a word has bits. des_generic.hpp has no kernel, so only the host's compiler compiles it.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@
 
 namespace warpcipher::search::cuda {
 
-// What a kernel reports, 16 bytes; the kernel says what they mean.
+// A kernel's report, 16 bytes; the kernel defines their meaning.
 struct HitWords {
   std::uint32_t words[4];
 };

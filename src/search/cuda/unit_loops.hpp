@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many keys a unit of a search has (unit_search.hpp). A header of its own, because files with kernels include it.
+// How many keys a unit of a search has (unit_search.hpp). A separate header, because files with kernels include it.
 #pragma once
 
 #include <cstdint>

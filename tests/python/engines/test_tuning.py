@@ -74,7 +74,7 @@ def test_cache_that_is_no_file_of_a_tuning_is_ignored(tmp_path: Path, what: str)
             file.truncate(1 << 40)  # without a byte on the disk
     origin, warning = state(tmp_path)
     assert "shipped defaults" in origin
-    problem = "it has more than 1048576 bytes" if what == "endless" else "it is no regular file"
+    problem = "it has more than 1048576 bytes" if what == "endless" else "it is not a regular file"
     assert f"{path} is ignored: {problem}" in warning
 
 

@@ -109,7 +109,7 @@ def test_wrong_keys(tmp_path: Path) -> None:
     weights.save_file(tensors(), path, KEY)
     other = ed25519.public_key_of(bytes(32))
     for key, message in (
-        (weights.CryptotensorsKey(WRAPPING, verify=other), "signature is not that"),
+        (weights.CryptotensorsKey(WRAPPING, verify=other), "signature is not this"),
         (weights.CryptotensorsKey(bytes(32), verify=PUBLIC), "wrapping key does not open"),
     ):
         with pytest.raises(InvalidTag, match=message):

@@ -19,7 +19,7 @@ __device__ __forceinline__ void store_part(std::uint8_t* p, std::uint64_t left, 
   store_bytes(p, left < 16 ? static_cast<std::uint32_t>(left) : 16, block);
 }
 
-// The block without what lies after the text.
+// The block without the bytes after the text.
 __device__ __forceinline__ Block cut(Block block, std::uint64_t left) {
   if (left >= 16) return block;
 #pragma unroll

@@ -12,9 +12,9 @@ using lane_table::PackedLayout;
 using lane_table::SerialText;
 
 // 69 MB on H200. From there on the hybrid kernel is faster in spite of its slower last tiles: 134 MB at 886 GB/s, with
-// tables alone at 835; 67 MB at 762 and 772.
+// only tables at 835; 67 MB at 762 and 772.
 constexpr std::uint64_t least_counter_tiles = 128;  // for each multiprocessor
-// 69 MB on H200. AES-128 at 67 MB, hybrid and tables alone: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s; at
+// 69 MB on H200. AES-128 at 67 MB, hybrid and only tables: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s; at
 // 34 MB ECB 602 and 612.
 constexpr std::uint64_t least_text_tiles = 128;
 // Sectors of 4 KiB and of 512 bytes in columns on an H200, time of the whole call by this kernel and as another batch:
@@ -164,7 +164,7 @@ Refusal refuse(const Conditions& now, TableLayout layout, const CounterWork& wor
 
 Refusal refuse(TableLayout layout, const CounterWork& work, CounterKernel kernel, KeySource keys) {
   if (keys == KeySource::parameter) {
-    // Messages of GCM-SIV have a key each. One alone is not worth a kernel of short messages.
+    // Messages of GCM-SIV have a key each. A single one is not worth a kernel of short messages.
     if (work.form == CounterForm::first_word && kernel == CounterKernel::packed) return {Reason::mode};
     return refuse_parameter_key(layout, work);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode (SP 800-38A, section 6.5), also inside GCM and GCM-SIV. What consecutive counters share is computed
-// once: 256 counters that differ only in the byte that counts fastest share most of rounds 1 and 2 (CommonRounds). That
-// is the last byte, and the first of GCM-SIV.
+// The counter mode (SP 800-38A, section 6.5), also inside GCM and GCM-SIV. The common part of consecutive counters is
+// computed once: 256 counters that differ only in the byte that counts fastest share most of rounds 1 and 2
+// (CommonRounds). That is the last byte, and the first of GCM-SIV.
 //
 // So tiles begin where that byte is 0. The first tile begins before the message, by as many units as the last byte of
 // the first counter says:
@@ -239,7 +239,7 @@ struct CounterModeOf {
 struct CounterMode : CounterModeOf<BigEndianCounter> {};
 struct KeyStreamMode : CounterModeOf<BigEndianCounter, false> {};
 struct LittleEndianCounterMode : CounterModeOf<LittleEndianCounter> {
-  static constexpr bool many_messages = true;  // a message alone is a batch: its first counter is in device memory
+  static constexpr bool many_messages = true;  // a single message is a batch: its first counter is in device memory
 };
 struct UnalignedCounterMode : CounterMode::At<false> {};
 struct UnalignedLittleEndianCounterMode : LittleEndianCounterMode::At<false> {

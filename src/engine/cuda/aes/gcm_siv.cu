@@ -17,7 +17,7 @@ __device__ __forceinline__ Block first_counter(Block tag) {
   return tag;
 }
 
-// Each encrypted block of a counter and the nonce gives eight bytes: first the key of authentication, then that of
+// Each encrypted block of a counter and the nonce gives eight bytes: first the key of authentication, then of
 // encryption.
 template <class Tables, class Source>
 __global__ void __launch_bounds__(block_threads, 1)

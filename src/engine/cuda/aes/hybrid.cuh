@@ -2,7 +2,7 @@
 // The frame of hybrid kernels: two kinds of warps in one block, which keep different pipes busy.
 //
 //   warps          blocks by
-//   0 to 7         logic alone (aes_slices.hpp)
+//   0 to 7         only logic (aes_slices.hpp)
 //   8 to 31        lane tables
 //
 // A warp of either kind takes the next tile of 256 units when it has finished one, so the speed of the pipes sets the

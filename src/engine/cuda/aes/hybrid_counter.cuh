@@ -2,7 +2,7 @@
 // The counter mode of one long message by a hybrid kernel (hybrid.cuh):
 //
 //   warps          blocks by                         for 32 blocks
-//   0 to 7         logic alone                       405 operations of the logic pipe, 11 wavefronts
+//   0 to 7         only logic                        405 operations of the logic pipe, 11 wavefronts
 //   8 to 31        lane tables (counter.cuh)          93 operations of the logic pipe, 144 wavefronts
 #pragma once
 
@@ -82,7 +82,7 @@ class SlicedCounter {
   std::uint32_t lead_;
   std::uint32_t column_;
   // The contribution of the last byte (LaneCipher::counting_entries). If the text is not aligned, its words need these
-  // registers, and each tile has entries of its own.
+  // registers, and each tile has its own entries.
   std::uint32_t entries_[Aligned ? 8 : 1];
 };
 

@@ -7,7 +7,7 @@
 //
 // There a warp reads a round key in two wavefronts; in global memory it would take four. Each kind of key has
 //
-//   Source        what the kernel is given
+//   Source        the kernel's input
 //   first_sliced  the first round that has masks
 //   run           how many neighbouring tiles a deal has (TileDealer)
 //   begin()       called once, by all lanes: which warp it is

@@ -2,15 +2,15 @@
 // The modes that put text through the cipher, by a hybrid kernel (hybrid.cuh):
 //
 //   warps          blocks by                          for 32 blocks of AES-128
-//   0 to 7         logic alone (aes_slices.hpp)       520 operations of the logic pipe, 550 where the cipher is inverse
+//   0 to 7         only logic (aes_slices.hpp)        520 operations of the logic pipe, 550 if the cipher is inverse
 //   8 to 31        lane tables (modes.cuh)            105 operations of the logic pipe, 170 to 177 wavefronts
 //
-// Warps of tables run the structs of modes.cuh. For warps of logic, SlicedText is what a mode does around the cipher. A
+// Warps of tables run the structs of modes.cuh. For warps of logic, SlicedText is a mode's work around the cipher. A
 // lane has one block of each of the eight rows of a tile:
 //
 //   fits()     if there is one: whether a tile that is whole is one for logic
-//   load(n)    what the cipher is given for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
-//   store()    what the cipher made of four rows: of rows 4 to 7, then of rows 0 to 3
+//   load(n)    the cipher's input for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
+//   store()    the cipher's output for four rows: of rows 4 to 7, then of rows 0 to 3
 #pragma once
 
 #include "cipher/aes_slices.hpp"
@@ -195,7 +195,7 @@ __device__ __forceinline__ std::uint32_t tiles_to_deal(const Source& source) {
   }
 }
 
-// Whether a mode must be told where a tile begins: XTS, for its tweak.
+// Whether a mode must know where a tile begins: XTS, for its tweak.
 template <class Mode>
 inline constexpr bool begins_tiles = requires(Mode mode, Block first) { mode.begin(first); };
 

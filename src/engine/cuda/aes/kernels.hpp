@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES kernels of the family, what the host must choose before it launches one, and what each needs of a device.
+// The AES kernels of the family, the host's choices before it launches one, and each one's needs of a device.
 // choose.hpp chooses. Host code only, so that the choice can be tested without a GPU.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// --- The parallel modes, and what the host passes to each in addition to messages and keys (modes.cuh).
+// --- The parallel modes, and the host's parameters of each in addition to messages and keys (modes.cuh).
 inline constexpr std::uint32_t blocks_in_flight = 4;  // of a lane
 
 template <bool Inverse>
@@ -45,7 +45,7 @@ struct CounterParameters {
   void set_stride(std::uint64_t tiles) { stride = static_cast<std::uint32_t>(tiles); }
 };
 
-// What counts in a counter block.
+// The counting part of a counter block.
 enum class CounterForm : std::uint8_t {
   block,       // all of it, big-endian (SP 800-38A, appendix B)
   last_word,   // the last 32 bits, big-endian (inc32: SP 800-38D, section 6.2)

@@ -74,13 +74,13 @@ struct CounterBatch {
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
                        CounterForm form, const std::uint32_t* verdicts);
 
-// The same before the host knows the batch: tiles and units are those of messages of one length. Fills in the rest of
+// The same before the host knows the batch: tiles and units are for messages of one length. Fills in the rest of
 // the speculation. False: the kernel for such a batch does not check the assumption; nothing has been launched. Ends
 // that tiles lack are left: run_ends() takes them.
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
                          CounterForm form, Speculation& speculation);
 
-// What a batch that was started with `choice` lacks, if anything.
+// The rest of a batch that was started with `choice`, if any.
 void run_ends(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
               CounterForm form);
 
@@ -124,8 +124,8 @@ struct CcmBatch {
   bool encrypting;
 };
 
-// Text and tags. verdicts: decryption that checks tags; verdicts[i] becomes 1 if that of message i matches, else 0, and
-// its text zeros. Without them tags are written.
+// Text and tags. verdicts: decryption that checks tags; verdicts[i] becomes 1 if the tag of message i matches, else 0,
+// and its text zeros. Without them tags are written.
 void run_ccm(const Device& device, Stream stream, TableLayout layout, const CcmBatch& batch, std::uint32_t* verdicts);
 
 // --- The blocks that AES-GCM-SIV encrypts in addition to the text of a message (RFC 8452, section 4): those that give

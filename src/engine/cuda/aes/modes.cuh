@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parallel modes: what a warp does with one tile. Each mode is a struct with
+// The parallel modes: a warp's work on one tile. Each mode is a struct with
 //
 //   inverse     whether the cipher runs backwards
 //   unit_len    bytes of a unit
-//   Parameters  what the host passes in addition to messages and keys
+//   Parameters  passed by the host in addition to messages and keys
 //   unrolled    false: not worth a kernel for each key length
 //   lead()      where tiles need not begin with the message: how many units earlier they do
-//   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
+//   tile()      called by all lanes of a warp; may keep values between the tiles of a warp
 //
 // Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of
 // units only after all its lanes have read what they need of it. The block before the tile comes from the saved

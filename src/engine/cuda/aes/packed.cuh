@@ -51,7 +51,7 @@ struct RawKeySource : MessageList {
     }
 
    private:
-    // An entry of T0, whose byte 1 is that of the S-box.
+    // An entry of T0, whose byte 1 is the S-box's.
     template <std::uint32_t Byte>
     __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
       const std::uint32_t address = byte_permute(word, lane_, 0x5504u | Byte << 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels do with a source (source.hpp).
+// Kernels' use of a source (source.hpp).
 #pragma once
 
 #include "engine/cuda/aes/source.hpp"

@@ -11,8 +11,8 @@ namespace warpcipher::cuda::lane_table {
 
 // Tweaks are blocks here: the coefficient of x^i is bit i % 32 of words[i / 32].
 
-// What x^128 * leaving adds to words 0 and 1: leaving * (x^7 + x^2 + x + 1), without the 1. Computed by products, which
-// leaves the logic pipe to the cipher.
+// The part of x^128 * leaving in words 0 and 1: leaving * (x^7 + x^2 + x + 1), without the 1. Computed by products,
+// which leaves the logic pipe to the cipher.
 __device__ __forceinline__ std::uint64_t fold_tweak(std::uint32_t leaving) {
   return std::uint64_t{leaving} * 2 ^ std::uint64_t{leaving} * 4 ^ std::uint64_t{leaving} * 128;
 }

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
   for (std::uint32_t i = threadIdx.x; i < sizeof(Matrices) / sizeof(uint4); i += chunk_threads) shared_matrices[i] = {};
 }
 
-// r^n, and 1 + r + ... + r^(n-1). n is no secret.
+// r^n, and 1 + r + ... + r^(n-1). n is not secret.
 struct Series {
   Element power = one();
   Element sum{};

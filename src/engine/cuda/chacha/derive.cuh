@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a lane derives from the key and the nonce of a message.
+// Derived by a lane from the key and the nonce of a message.
 #pragma once
 
 #include "engine/cuda/chacha/rounds.cuh"

@@ -72,7 +72,7 @@ __device__ __forceinline__ Element sum_of_lanes(Element x, std::uint32_t log) {
   return poly1305::reduce(product);
 }
 
-// base^exponent; the exponent is no secret.
+// base^exponent; the exponent is not secret.
 __device__ __forceinline__ Element power(const Element& base, std::uint64_t exponent) {
   Element result = one();
   for (int bit = 63 - __clzll(static_cast<long long>(exponent)); bit >= 0; --bit) {

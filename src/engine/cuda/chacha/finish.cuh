@@ -25,7 +25,7 @@ __device__ __forceinline__ void settle(const Tags& tags, std::uint32_t message, 
       (difference.words[0] | difference.words[1] | difference.words[2] | difference.words[3]) == 0 ? 1 : 0;
 }
 
-// Writes what a part of a message adds to the hash.
+// Writes a message part's share of the hash.
 __device__ __forceinline__ void store_sum(const Tags& tags, std::uint32_t message, const Element& hash) {
   auto* const sum = reinterpret_cast<std::uint32_t*>(global(tags.views[message].tag));
 #pragma unroll

@@ -27,8 +27,8 @@ __device__ __forceinline__ void run_block(const MessageView& view, const KeyStre
   store_text(out, len, aligned, text);
 }
 
-// 256 whole blocks from `first` on, in text that is aligned. What can be is computed before the loop: a conditional
-// load and a new address for each block took 38 instructions of the logic pipe, of 670 in all.
+// 256 whole blocks from `first` on, in text that is aligned. As much as possible is computed before the loop: a
+// conditional load and a new address for each block took 38 instructions of the logic pipe, of 670 in all.
 __device__ __forceinline__ void run_whole_tile(const MessageView& view, const KeyStream& stream, std::uint64_t first) {
   first += lane_index();
   const std::uint8_t* in = global(view.in) + first * block_len;

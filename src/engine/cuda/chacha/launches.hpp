@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of ChaCha20 and Poly1305 are given. Pointers are to device memory.
+// The parameters of the kernels of ChaCha20 and Poly1305. Pointers are to device memory.
 #pragma once
 
 #include <cstddef>
@@ -125,7 +125,7 @@ struct Messages {
 void run_messages(const Device& device, Stream stream, const Messages& messages, std::uint64_t blocks, bool encrypting,
                   const Speculation& speculation);
 
-// --- What the GPU derives from the key and the nonce of each message, a lane a message.
+// --- Derived by the GPU from the key and the nonce of each message, a lane a message.
 struct Preparation {
   const MessageView* views;
   const HashView* hash_views;  // NonceForm::extended, and parts of messages

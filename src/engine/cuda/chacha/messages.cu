@@ -27,11 +27,11 @@ constexpr std::uint32_t blocks_of_multiprocessor = 5;  // more of them leave les
 constexpr std::uint32_t warp_log = 5;
 constexpr std::uint32_t sums_of_message = 4;
 constexpr std::uint64_t most_aad_blocks_of_lane = 8;
-// Messages of a warp have about so many blocks in all, or there are 32: what is done for each warp's messages by a lane
+// Messages of a warp have about so many blocks in all, or there are 32: the work for each warp's messages by a lane
 // each does not count then.
 constexpr std::uint64_t blocks_of_warp = 2048;
 
-// What a warp keeps of a message: vectors of 16 bytes, those of neighbours side by side, so that neither 32 lanes
+// A warp's record of a message: vectors of 16 bytes, neighbours' side by side, so that neither 32 lanes
 // with one of each message nor groups of lanes with one of some messages meet in a bank.
 struct Record {
   static constexpr std::uint32_t stream = 0;  // KeyStream
@@ -82,7 +82,7 @@ __device__ __forceinline__ std::uint32_t choose_log(std::uint32_t blocks) {
   std::uint32_t best = 0, least = 0xffffffffu;
   for (std::uint32_t log = 0; log <= warp_log; ++log) {
     // In eighths of the turn of a block for each lane. A lane that has a message to itself takes longer: its 64 bytes
-    // have no neighbours. And what a message costs besides: powers for more than four lanes are not at hand.
+    // have no neighbours. And the other costs of a message: powers for more than four lanes are not at hand.
     const std::uint32_t turn = log == 0 ? 17 : log == 1 ? 9 : 8;
     std::uint32_t cost = ((blocks + (1u << log) - 1) >> log) * turn + (blocks != 0 ? log > 2 ? 6 : 1 : 0);
     for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) {
@@ -109,7 +109,7 @@ __device__ __forceinline__ void clear_from(Text64& text, std::uint32_t len) {
   }
 }
 
-// What a lane derives for its message.
+// Derived by a lane for its message.
 __device__ __forceinline__ void prepare_message(const Messages& all, std::uint32_t message, std::uint32_t log,
                                                 const Record& record) {
   const HashView& hash_view = all.hash_views[message];

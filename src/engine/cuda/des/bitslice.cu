@@ -97,7 +97,7 @@ __device__ __forceinline__ void store_half(std::uint8_t* p, std::uint32_t len, s
   }
 }
 
-// What a lane sees of its tile. Lanes without a tile have units = 0 and an empty text.
+// A lane's view of its tile. Lanes without a tile have units = 0 and an empty text.
 struct LaneTile {
   Text text;
   std::uint32_t units;
@@ -134,8 +134,8 @@ struct LaneTile {
   }
 };
 
-// For each mode: the input of the cipher for a unit, and what is added to its output. A warp calls all `add` before its
-// first store. Whole: the tile is whole.
+// For each mode: the input of the cipher for a unit, and the text that is added to its output. A warp calls all `add`
+// before its first store. Whole: the tile is whole.
 
 struct EcbMode {
   static constexpr std::uint32_t unit_len = 8;

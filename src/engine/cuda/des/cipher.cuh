@@ -52,7 +52,7 @@ __device__ __forceinline__ void fill_des_tables() {
   }
 }
 
-// Exchanges the bits of `a` under `mask << shift` with those of `b` under `mask`.
+// Exchanges the bits of `a` under `mask << shift` with the bits of `b` under `mask`.
 __device__ __forceinline__ void exchange_bits(std::uint32_t& a, std::uint32_t& b, std::uint32_t shift,
                                               std::uint32_t mask) {
   const std::uint32_t difference = ((a >> shift) ^ b) & mask;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a columnar batch, in the order of its stream:
+// The steps of a columnar batch, in the order of its stream:
 //
 //   columns of the host are copied                  PlacedColumns
 //   XTS: sectors, speculatively                     start_sectors(): that is all for them, but for results
@@ -163,7 +163,7 @@ class ColumnsRun {
     if (encrypting_ && !algorithm_.mode.nonces_may_repeat) find_nonces_used_twice(masks);
   }
 
-  // What the summary says.
+  // The facts of the summary.
   void finish_batch() {
     batch_.tiles = summary_.tiles;
     batch_.units = summary_.units;
@@ -259,7 +259,7 @@ class ColumnsRun {
   void find_nonces_used_twice(const Block* masks) {
     NonceTable table{};
     const std::size_t places = std::bit_ceil(2 * std::size_t{count_});
-    // Of ChaCha20's keys the table has hashes of their bytes; else of what has been encrypted.
+    // Of ChaCha20's keys the table has hashes of their bytes; else of an encrypted block.
     const StreamBuffer memory(places * sizeof *table.places, stream_,
                               batch_.is_chacha() ? Wiping::needed : Wiping::needless);
     clear(memory.data(), memory.size(), stream_);

@@ -83,12 +83,12 @@ void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 // Enqueues text and tags, as the plan says. verdicts: device memory, one word for each message, if checks_tags(). A
 // message with a wrong tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been
 // verified, not even in place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass.
-// GCM-SIV must, since it hashes the plaintext. So must CCM, likewise. All of these wipe what was forged before later
-// work of the stream begins. started: what start_text() has started, and was right to.
+// GCM-SIV must, since it hashes the plaintext. So must CCM, likewise. All of these wipe forged texts before later
+// work of the stream begins. started: the part that start_text() has rightly started.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
 
 // Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the host knows the plan
-// (speculation.hpp): tiles and units are those of messages of one length. Fills in the rest of the speculation.
+// (speculation.hpp): tiles and units are for messages of one length. Fills in the rest of the speculation.
 // Nothing: the kernel for such a batch does not check the assumption itself; nothing has been launched. verdicts: as of
 // execute().
 std::optional<CounterChoice> start_text(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);

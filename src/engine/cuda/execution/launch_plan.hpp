@@ -30,7 +30,7 @@ constexpr bool has_kernels(const Algorithm& algorithm) {
   return false;
 }
 
-// All that the plan depends on. Units and tiles are those of all messages, unless their names say otherwise.
+// All that the plan depends on. Units and tiles count all messages, unless their names say otherwise.
 struct BatchFacts {
   const Algorithm& algorithm;
   Direction direction;
@@ -51,7 +51,7 @@ struct BatchFacts {
 // The same for messages of `len` bytes each, in columns.
 void set_equal_lengths(BatchFacts& facts, std::uint64_t len, bool lacks_ends);
 
-// What runs the text.
+// The kernel of the text.
 enum class TextLaunch : std::uint8_t {
   by_itself,  // AES: one message, without the arrays of a batch
   counter,    // AES: a batch of CTR, GCM or GCM-SIV
@@ -72,7 +72,7 @@ struct Answered {
   Chosen chosen;
 };
 
-// What is not asked has no value.
+// An unasked question has no value.
 struct LaunchPlan {
   TextLaunch text_launch{};
   std::optional<TableLayout> tables;
@@ -97,7 +97,7 @@ extern std::atomic<PlanObserver> plan_observer;
 
 // --- The plan of launches for a batch, printed.
 // DeviceEngine::explain(), for any device, which need not exist. Throws Error{invalid_argument} for a shape that no
-// batch has, and what the choices throw.
+// batch has, and the errors of the choices.
 std::vector<Decision> explain(const Conditions& now, const BatchShape& shape);
 
 // The same of a plan.

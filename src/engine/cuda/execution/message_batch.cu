@@ -102,7 +102,7 @@ void MessageBatch::number_keys() {
   if (keys_.size() == 1) batch_.only_key = keys_[0];
 }
 
-// Sets what is equal for all messages, or is a sum over them.
+// Sets the values that are equal for all messages, or sums over them.
 void MessageBatch::measure() {
   batch_.messages = static_cast<std::uint32_t>(group_.size());
   batch_.tiles = group_.first_tile.empty() ? 0 : group_.first_tile.back();

@@ -27,7 +27,7 @@ struct MessageGroup {
 
 class MessageBatch {
  public:
-  // Enqueues what execute() needs. Throws Error{engine_failure} if there are more tiles than a launch can have.
+  // Enqueues the input of execute(). Throws Error{engine_failure} if there are more tiles than a launch can have.
   MessageBatch(const MessageGroup& group, const Device& device, Stream stream);
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;

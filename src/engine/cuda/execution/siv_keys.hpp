@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys that AES-GCM-SIV derives for each message of a batch from its key and its nonce (RFC 8452, section 4). The
-// host derives those of a message that runs alone, so that kernels can have them as parameters; the GPU derives those
+// host derives the keys of a single message, so that kernels can have them as parameters; the GPU derives those
 // of many.
 #pragma once
 
@@ -27,11 +27,11 @@ class SivKeys {
  public:
   SivKeys(const Device& device, Stream stream, const Algorithm& algorithm);
 
-  // One message alone: call reserve() before `upload` is allocated, fill() after that.
+  // A single message: call reserve() before `upload` is allocated, fill() after that.
   void reserve(Upload& upload, const Message& message);
   void fill(Upload& upload) { of_messages_.fill(upload); }
 
-  // Enqueues what comes before the text: the derivation, unless the host has done it; then `nonces` has the nonces, and
+  // Enqueues the work before the text: the derivation, unless the host has done it; then `nonces` has the nonces, and
   // views number the keys of messages.
   void begin(const DeviceBatch& batch, Block* nonces);
 
@@ -50,7 +50,7 @@ class SivKeys {
   lane_table::SivMessages messages_{};
   AesKeys of_messages_;
   std::optional<Key> only_key_;
-  const Key* list_of_key_ = nullptr;  // what of_messages_ reads
+  const Key* list_of_key_ = nullptr;  // read by of_messages_
   Secret<gf128::Element> only_hash_key_;
   std::optional<Upload> memory_;
   const gf128::Element* hash_keys_ = nullptr;

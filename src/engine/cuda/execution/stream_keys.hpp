@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a stream cipher's batch in device memory: their bytes, and what the GPU derives from them and from each
+// The keys of a stream cipher's batch in device memory: their bytes, and the GPU's derivations from them and from each
 // message's nonce.
 #pragma once
 
@@ -39,13 +39,13 @@ class StreamKeys {
   Block* s_ = nullptr;
 };
 
-// Enqueues the derivation of keys, if their own kernels take what it makes.
+// Enqueues the derivation of keys, if their own kernels take its results.
 void derive_stream_keys(const DeviceBatch& batch);
 
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
 
-// start_text() of an AEAD. Where another kernel than that of short messages is suitable, the keys alone are derived,
+// start_text() of an AEAD. If another kernel than that of short messages is suitable, only the keys are derived,
 // and the assumption never holds.
 void start_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
 

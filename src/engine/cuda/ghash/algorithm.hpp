@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms of GHASH, and what each needs of a device. choose.hpp chooses. Host code only, so that the
+// The algorithms of GHASH, and each one's needs of a device. choose.hpp chooses. Host code only, so that the
 // choice can be tested without a GPU.
 #pragma once
 
@@ -19,7 +19,7 @@ enum class GhashAlgorithm : std::uint8_t {
   tensor_many_keys,   // every warp has its own
 };
 
-// What GHASH must know of a group. Blocks are those of AAD and text.
+// GHASH's facts of a group. Blocks are of AAD and text.
 struct Work {
   std::size_t messages;
   std::size_t keys;

@@ -11,7 +11,7 @@ namespace {
 using ghash::Work;
 
 // H200: one message of 64 KiB takes 42.6 us with tensor cores and 44.0 us with the scalar kernel, in total. For texts
-// with a key each, the tensor kernel alone hashed 169 GB/s at 4 KiB and 574 GB/s at 16 KiB, the scalar kernel 301 and
+// with a key each, the tensor kernel hashed 169 GB/s at 4 KiB and 574 GB/s at 16 KiB, the scalar kernel 301 and
 // 418 GB/s.
 constexpr std::uint64_t least_blocks = 4096;
 constexpr std::uint64_t least_blocks_of_key = 512;
@@ -57,7 +57,7 @@ Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
   return refuse_few_rows(now, work) ? Refusal{} : Refusal{Reason::many_short, work.messages};
 }
 
-// `wanted`: what is forced, if it has a kernel for this work.
+// `wanted`: the forced one, if it has a kernel for this work.
 Refusal refuse_rows(const Conditions& now, const Work& work, ForcedGhash wanted) {
   if (work.keys != 1) return {Reason::many_keys};
   if (wanted != ForcedGhash::none && wanted != ForcedGhash::rows) return forced(now);
@@ -86,7 +86,7 @@ Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, F
   return {};
 }
 
-// Throws if the device cannot run what is forced.
+// Throws if the device cannot run the forced one.
 void check_forced(const Conditions& now, const Work& work) {
   const ForcedGhash forced = now.overrides.ghash;
   if (forced == ForcedGhash::warpgroups && !ghash::has_warpgroup_products(now.device)) {

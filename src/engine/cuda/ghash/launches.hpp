@@ -32,7 +32,7 @@ struct ChunkList {
   // The factors by which a block of threads joins the chunks of a single message, or nullptr. With P = H^c: P^(31-l)
   // for lane l of a warp; from joining_of_warps on, P^(32 (15-w)) for warp w.
   const gf128::Element* joining = nullptr;
-  // Not nullptr: the hash is POLYVAL (RFC 8452, section 3), and that of each message goes here, without its mask. Tags
+  // Not nullptr: the hash is POLYVAL (RFC 8452, section 3), and each message's hash goes here, without its mask. Tags
   // are neither written nor checked.
   Block* polyvals = nullptr;
   bool is_aligned = false;          // all texts lie at multiples of 16
@@ -45,7 +45,7 @@ struct ChunkList {
 };
 
 // --- The powers of hash keys that the kernels of GHASH read: the host makes them for the keys that it knows, else the
-// GPU. Which powers of a key a kernel reads: ChunkList says what they are.
+// GPU. Which powers of a key a kernel reads: see ChunkList.
 struct Powers {
   std::uint32_t squares;  // H^(2^j), j below this; or the length of a PowerTable
   std::uint32_t chunk_squares;

@@ -21,7 +21,7 @@
 //
 // POLYVAL reverses the bytes of blocks (RFC 8452, appendix A): word w as loaded is word 3 - w of the block with its
 // bytes swapped. Then words 0 and 2 of a mask change places, and their bytes are swapped, so that row g + 8 has the
-// product of the even words and row g x^-32 times that of the odd ones. All that follows is as for GHASH.
+// product of the even words and row g x^-32 times the product of the odd ones. All that follows is as for GHASH.
 //
 // No matrix needs to be transposed. Let L(Y) be Y's coefficient of x^127, and s_n = L(P x^n). Then L(X P x^j) is the
 // sum of X_i s_(i+j): a column is 128 consecutive elements of one sequence, found by a shift. L(Y x^j) is Y's
@@ -45,7 +45,7 @@ struct OutputBit {
   friend constexpr bool operator==(const OutputBit&, const OutputBit&) = default;
 };
 
-// What column `column` (0 to 7) of n-tile `tile` computes.
+// The result of column `column` (0 to 7) of n-tile `tile`.
 WARPCIPHER_HD constexpr OutputBit output_bit(std::uint32_t tile, std::uint32_t column) {
   return {column / 2, 2 * tile + column % 2};
 }

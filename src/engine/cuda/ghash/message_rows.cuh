@@ -14,7 +14,7 @@
 // H^(4 Steps). At the end lane 4 g + t has word t of a message's hash, even words and odd words.
 //
 // Text that does not begin at a multiple of 16 is loaded as the aligned words that it lies in. Lane t has the second
-// word of its block, and lane t - 1 the first; that of lane 0 is what lane 3 had in the step before. The eight messages
+// word of its block, and lane t - 1 the first; lane 0's is lane 3's of the step before. The eight messages
 // may lie at different places. Such batches have their own kernel.
 //
 // The time depends only on the lengths and on where the texts lie.
@@ -35,7 +35,7 @@ struct MessageRowsPolicy {
   static constexpr int in_flight = InFlight;
   static constexpr std::uint32_t threads = Threads;
   static constexpr std::uint32_t warps = threads / warp_len;
-  static_assert(Steps % InFlight == 0, "segments begin at a fixed place of what is in flight");
+  static_assert(Steps % InFlight == 0, "segments begin at a fixed place of the loads in flight");
 };
 
 // The matrices of one key, in shared memory.
@@ -65,7 +65,7 @@ struct MessageMatrices : StepMatrices<Steps> {
   }
 };
 
-// What a lane loads: every fourth block of its message's row, from number t - missing on. Aligned: for texts at
+// A lane's loads: every fourth block of its message's row, from number t - missing on. Aligned: for texts at
 // multiples of 16, and slow for others.
 template <bool Aligned>
 class RowOfMessage {
@@ -98,7 +98,7 @@ class RowOfMessage {
     }
   }
 
-  // What there is to load for a step, of each step in turn.
+  // The loads of a step, of each step in turn.
   __device__ __forceinline__ uint4 load(std::int32_t step) {
     if (step >= direct_begin_ && step < direct_end_) {
       if (!Aligned && step == direct_begin_) before_ = *word_of(step - 1, past_ != 0 && is_last());
@@ -114,7 +114,7 @@ class RowOfMessage {
     return make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]);
   }
 
-  // The block of a step, of each step in turn, from what was loaded.
+  // The block of a step, of each step in turn, from the loads.
   __device__ __forceinline__ uint4 block_of(std::int32_t step, const uint4& loaded) {
     if (Aligned || step < direct_begin_ || step >= direct_end_) return loaded;
     const Block own{{loaded.x, loaded.y, loaded.z, loaded.w}};
@@ -153,7 +153,7 @@ class RowOfMessage {
   std::uint32_t past_;  // how far the text lies past a multiple of 16
   std::int32_t direct_begin_;
   std::int32_t direct_end_;
-  uint4 before_{};  // what the lane loaded for the step before
+  uint4 before_{};  // the lane's load for the step before
 };
 
 // Word t of a message's hash, even words and odd words, of lane 4 g + t: sums over all steps.

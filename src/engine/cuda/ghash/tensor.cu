@@ -10,10 +10,10 @@
 namespace warpcipher::cuda::ghash {
 namespace {
 
-// 99 KiB of shared memory: fits compute capability 8.6 and 8.9. H200, kernel alone, text in device memory (a plain read
-// runs at 4550 GB/s): 3510 GB/s for 4 GiB, 3320 GB/s for 1 GiB. Segments of 16 steps, 130 KiB, gave 3680 and 3470. But
-// on such a GPU warpgroups hash long texts, and GPUs without warpgroups have less memory bandwidth than any of these
-// rates.
+// 99 KiB of shared memory: fits compute capability 8.6 and 8.9. H200, only the kernel, text in device memory (a plain
+// read runs at 4550 GB/s): 3510 GB/s for 4 GiB, 3320 GB/s for 1 GiB. Segments of 16 steps, 130 KiB, gave 3680 and 3470.
+// But on such a GPU warpgroups hash long texts, and GPUs without warpgroups have less memory bandwidth than any of
+// these rates.
 using OneKey = TensorPolicy<8, 8, Sharing::one_key>;
 using ManyKeys = TensorPolicy<4, 8, Sharing::many_keys>;  // 26.5 KiB for each warp: 212 KiB
 constexpr std::uint32_t least_warps_of_many_keys = 6;     // 159 KiB, of compute capability 8.0

@@ -53,7 +53,7 @@ struct TensorPolicy {
 };
 
 // A chunk in steps. The first has `missing` blocks of zeros in front; the last is step Steps - 1 of its segment. Step i
-// lies at step i % Depth of the ring. A lane reads from the ring only what it has copied itself, so lanes never wait
+// lies at step i % Depth of the ring. A lane reads from the ring only its own copies, so lanes never wait
 // for each other. Aligned: for text at multiples of 16, and slow for other text.
 template <class Policy, bool Aligned>
 class ChunkHash {
@@ -205,7 +205,7 @@ class ChunkHash {
   Block before_{};      // the lane's last word of the step before
 };
 
-// Dynamic: what Policy::shared_len says.
+// Dynamic, of Policy::shared_len bytes.
 extern __shared__ uint4 shared_memory[];
 
 template <class Policy, bool Aligned>

@@ -6,7 +6,7 @@
 //   segment   Steps steps; step s multiplies by H^(32 (Steps - 1 - s)) as well
 //
 // Text that does not begin at a multiple of 16 is loaded as the aligned words that it lies in, and joined to blocks
-// before it is multiplied (realign.cuh). A kernel of its own does so: it has four registers less for other things.
+// before it is multiplied (realign.cuh). A separate kernel does so: it has four registers less for other things.
 //
 // Each warp hashes its own chunk. The four warps of a warpgroup run as many segments as the longest chunk needs;
 // shorter chunks have zeros in front. Steps are in groups: while one group is multiplied, the next is loaded.
@@ -250,7 +250,7 @@ __device__ __forceinline__ OwnChunk find_chunks_of_group(const ChunkList& list, 
           cuda::from_lane(most, 0)};
 }
 
-// Dynamic: what Policy::shared_len says.
+// Dynamic, of Policy::shared_len bytes.
 extern __shared__ uint4 shared_memory[];
 
 template <class Policy, bool Aligned>
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(c
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Shared = SharedMatrices<Policy::steps>;
   constexpr std::uint32_t fillers = 8;
-  static_assert(Policy::warps > fillers, "eight warps make the matrices, one what else there is");
+  static_assert(Policy::warps > fillers, "eight warps make the matrices, one the rest");
   auto& matrices = *reinterpret_cast<Shared*>(shared_memory);
   const std::uint32_t warp = warp_index();
   if (warp < fillers) matrices.template fill<fillers>(list.powers, warp, list.is_polyval());

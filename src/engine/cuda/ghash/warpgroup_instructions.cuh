@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine operations of GHASH by warpgroups, one function each: the asynchronous one-bit matrix product of compute
-// capability 9.0 (PTX: wgmma, of sm_90a alone). A warpgroup is four neighbouring warps; all their threads take part.
+// capability 9.0 (PTX: wgmma, only of sm_90a). A warpgroup is four neighbouring warps; all their threads take part.
 #pragma once
 
 #include "engine/cuda/ghash/instructions.cuh"
@@ -13,7 +13,7 @@ namespace warpcipher::cuda::ghash {
 inline constexpr std::uint32_t shared_matrix_len = 4096;
 inline constexpr std::uint32_t shared_matrix_half = 2048;
 
-// fence.proxy.async: after a barrier, products may read what this thread has stored to shared memory.
+// fence.proxy.async: after a barrier, products may read this thread's stores to shared memory.
 __device__ __forceinline__ void show_shared_memory_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -26,7 +26,7 @@ __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_grou
 __device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
 // wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc: c[64][128] = popc(a[64][256] & b[256][128]), added to c
-// when Add. Fragments as those of mma.m16n8k256 (matrix.hpp), 16 rows a warp; the counts of n-tile n are c[n].
+// when Add. Fragments as of mma.m16n8k256 (matrix.hpp), 16 rows a warp; the counts of n-tile n are c[n].
 template <bool Add>
 __device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[16][4], const uint4& a, SharedAddress b) {
   const std::uint64_t descriptor =

@@ -14,7 +14,7 @@ namespace warpcipher::cuda {
 
 struct HashView {
   const std::uint8_t* aad;   // device memory
-  const std::uint8_t* text;  // what is hashed
+  const std::uint8_t* text;  // the hashed bytes
   std::uint8_t* tag;         // nullptr: of a wrong message of columns, which will not run
   std::uint64_t aad_len;
   std::uint64_t text_len;

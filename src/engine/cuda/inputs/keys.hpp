@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA engine derives on the host, in constant time, from the key of a message that runs alone; once for each
+// Derived by the CUDA engine on the host, in constant time, from the key of a single message; once for each
 // key. Batches with many keys derive theirs on the GPU (aes_keys.hpp).
 #pragma once
 

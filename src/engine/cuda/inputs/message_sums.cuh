@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan of a columnar batch counts of each message (summary.hpp), and sums of it over lanes.
+// The plan's counts of each message of a columnar batch (summary.hpp), and sums of it over lanes.
 #pragma once
 
 #include "engine/cuda/inputs/message_view.hpp"
@@ -111,7 +111,7 @@ struct Lengths {
   }
 };
 
-// What a warp or a block has counted.
+// The counts of a warp or a block.
 struct Totals {
   Sums sums;
   std::uint64_t units;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message as kernels see it, and what the host fills in.
+// A message as kernels see it, and as the host fills it in.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ WARPCIPHER_HD constexpr std::uint64_t units_before_end(std::uint64_t text_len, s
   return rest <= most_blocks_of_end ? whole - rest : whole;
 }
 
-// What tiles have of a message in a counter mode. Both are computed from the length, so that no load depends on
+// The tiles' facts of a message in a counter mode. Both are computed from the length, so that no load depends on
 // lacks_ends.
 WARPCIPHER_HD constexpr std::uint64_t units_of_tiles(std::uint64_t text_len, std::uint32_t lead, bool lacks_ends) {
   return lacks_ends ? units_before_end(text_len, lead) : (text_len + 15) / 16;

@@ -16,7 +16,7 @@ __device__ __forceinline__ std::uint64_t pair_of(std::uint32_t a, std::uint32_t 
   return std::uint64_t{a} << 32 | b;
 }
 
-// What two messages must not have in common: their words, and zeros up to `count`, a multiple of four.
+// The part that two messages must not have in common: its words, and zeros up to `count`, a multiple of four.
 struct MaskedNonce {
   static constexpr std::uint32_t count = 8;
   const MessageView* views;

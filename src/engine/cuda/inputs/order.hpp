@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages in the order of their length: those of a serial mode, so that the lanes of a warp end together and the
+// Messages in the order of their length: of a serial mode, so that the lanes of a warp end together and the
 // longest begin first, and those that share a warp for their hash. The lengths of a class differ by less than a
 // sixty-fourth; messages of a class are in any order. A finer order would gain nothing. No class has lengths on both
 // sides of a power of two.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel of a speculative launch does first (speculation.hpp).
+// The first step of a kernel of a speculative launch (speculation.hpp).
 #pragma once
 
 #include "engine/cuda/inputs/speculation.hpp"

@@ -16,7 +16,7 @@
 
 namespace warpcipher::cuda {
 
-// What the host must know before it starts the work. The types are those of atomic operations.
+// The host's needs before it starts the work. The types are those of atomic operations.
 struct BatchSummary {
   std::uint32_t bad;        // not 0: some message is wrong, or may be
   std::uint32_t failed;     // messages whose tag or padding is wrong; set after they have run
@@ -34,7 +34,7 @@ struct BatchSummary {
   unsigned long long first_out;
 };
 
-// What a kernel sends to the host, in page-locked memory.
+// A kernel's report to the host, in page-locked memory.
 struct Mailbox {
   BatchSummary summary;
   std::uint32_t is_there;  // not 0: all of it

@@ -10,7 +10,7 @@
 
 namespace warpcipher::cuda {
 
-// Dynamic: what each warp of a block has counted; then views that warps are about to store.
+// Dynamic: the counts of each warp of a block; then views that warps are about to store.
 extern __shared__ uint4 shared_sums[];
 
 namespace {
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
-// Replaces each sum by that of all before it. One block; a warp takes 32 neighbours for each of its loads.
+// Replaces each sum by the sum of all before it. One block; a warp takes 32 neighbours for each of its loads.
 __global__ void __launch_bounds__(scan_threads)
     scan_sums(const __grid_constant__ SummaryBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
   constexpr std::uint32_t most_loads = 8;
@@ -230,7 +230,7 @@ __device__ __forceinline__ void store_views(View* views, std::uint32_t count, co
   __syncwarp();  // staged is written again
 }
 
-// A block a sum, which is by now that of all messages before.
+// A block a sum, which by now covers all messages before.
 __global__ void __launch_bounds__(sum_threads)
     make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SummaryBuffers buffers,
                std::uint32_t sums) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a columnar batch, made on the GPU: what src/dispatch/columns.cpp, check_messages() and make_plan() do on
-// the host. A batch passes here only if it would pass there. A correct batch may be refused if its outputs are not in
-// the order of its messages.
+// The plan of a columnar batch, made on the GPU: the work of src/dispatch/columns.cpp, check_messages() and make_plan()
+// on the host. A batch passes here only if it would pass there. A correct batch may be refused if its outputs are not
+// in the order of its messages.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every choice of kernels depends on, in addition to the batch: the device, what the environment forces, and what
+// The conditions of every choice of kernels, in addition to the batch: the device, the environment, and what
 // the tuner measured. A choice that can be forced or tuned has one name: in WARPCIPHER_FORCE, in the tuner's policies
 // and in what explain prints.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace warpcipher::cuda {
 
-// --- what the environment forces, for tests and measurements: WARPCIPHER_FORCE=ghash=rows,text=tiles ---
+// --- forced by the environment, for tests and measurements: WARPCIPHER_FORCE=ghash=rows,text=tiles ---
 // The later entry of a name holds.
 
 // The values of each choice, after `none` in the order of Choice::values.
@@ -72,14 +72,14 @@ struct Overrides {
 // Reads the environment. Throws Error{invalid_argument} for an unknown name or value, which lists the right ones.
 Overrides read_overrides();
 
-// What the environment said at the first call, or at the last reread_overrides(). Throws as read_overrides() until one
+// The environment at the first call, or at the last reread_overrides(). Throws as read_overrides() until one
 // reading has had no error. From any thread.
 Overrides overrides();
 
 // Reads the environment again, for tests that change it. If it throws, as read_overrides(), it changes nothing.
 void reread_overrides();
 
-// --- what the tuner chose for each device ---
+// --- the tuner's choice for each device ---
 
 // The values of each policy, after `none` (the shipped default holds) in the order of policies.cpp.
 enum class TunedTables : std::uint8_t { none, tables_128, tables_64 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the choice of kernels knows of a GPU. A small header for kernel files, which compile slowly (docs/building.md).
+// A GPU as the choice of kernels sees it. A small header for kernel files, which compile slowly (docs/building.md).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace warpcipher::cuda {
 
-// What the choice of kernels depends on.
+// The facts that the choice of kernels depends on.
 struct Device {
   int index;           // as cudaSetDevice takes it
   char name[256];      // as cudaDeviceProp has it, for people

@@ -18,8 +18,8 @@
 namespace warpcipher::cuda {
 namespace {
 
-// What a pool keeps, and does not return to the driver, when a stream is synchronised: enough for the descriptors and
-// scratch of large batches, for example a million messages with a key each on a device with 64 GiB.
+// The bytes that a pool keeps, and does not return to the driver, when a stream is synchronised: enough for the
+// descriptors and scratch of large batches, for example a million messages with a key each on a device with 64 GiB.
 constexpr std::uint64_t least_kept_len = std::uint64_t{256} << 20;
 constexpr std::uint64_t kept_part = 64;  // of the device's memory
 

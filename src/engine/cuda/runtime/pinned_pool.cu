@@ -24,7 +24,7 @@ constexpr std::size_t least_len = std::size_t{64} << 10;
 // The largest pieces of host transfers. Larger blocks were requested by a user, or hold one long message: such sizes
 // seldom recur, and one of them would fill the pool.
 constexpr std::size_t most_kept_of_one = std::size_t{16} << 20;
-constexpr std::size_t most_kept_len = std::size_t{512} << 20;  // what a read of a file takes
+constexpr std::size_t most_kept_len = std::size_t{512} << 20;  // a read of a file takes as much
 
 struct Kept {
   std::size_t room;

@@ -112,7 +112,7 @@ __device__ __forceinline__ void store_begin_of_word(std::uint8_t* word, std::uin
   }
 }
 
-// A whole block at any address, by a lane alone: by the words that have a byte of it, as above.
+// A whole block at any address, by a single lane: by the words that have a byte of it, as above.
 __device__ __forceinline__ Block load_anywhere(const std::uint8_t* p) {
   const std::uint32_t past = reinterpret_cast<std::uintptr_t>(p) % 16;
   const Block first = load_aligned(p - past);

@@ -38,7 +38,7 @@ enum class Reason : std::uint8_t {
   few_blocks,          // as few_tiles
   few_blocks_of_key,   // likewise
   many_short,          // `given` short messages: each is too short for this
-  sector_len,          // `given` bytes a data unit, not what the kernel takes
+  sector_len,          // the kernel takes no data units of `given` bytes
   key_192,             // no such kernel for 12 rounds
   registers,           // a thread needs more of them for longer keys
   any_address,         // texts are not aligned, and fill tiles
@@ -58,7 +58,7 @@ Refusal refuse_forced(const Choice& choice, Forced forced) {
   return {Reason::forced, static_cast<std::uint64_t>(forced), 0, &choice};
 }
 
-// "WARPCIPHER_FORCE=text=tiles": what forces that value.
+// "WARPCIPHER_FORCE=text=tiles": forces that value.
 std::string forced_text(const Choice& choice, std::string_view value);
 
 // For people; empty for Reason::none.

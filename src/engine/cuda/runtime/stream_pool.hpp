@@ -20,7 +20,7 @@ void give_stream(Stream stream) noexcept;
 // of the run: it takes as long as the whole run, so it must not wait for another stream before it, and after it the
 // others are done already.
 //
-//   stream    ... --+-- serial group, the longest ---------+--> what the caller puts there next
+//   stream    ... --+-- serial group, the longest ---------+--> the caller's next work
 //   side 0          +-- parallel groups --+----------------+
 //   side 1          +-- serial group -----------+----------+
 //   side 2          +-- serial group ----+-----------------+
