@@ -113,7 +113,9 @@ class Tink(Format):
         if isinstance(key, str):
             return key.lstrip()[:1] == "{"
         if isinstance(key, (bytes, bytearray)):
-            return bytes(key[:64]).lstrip()[:1] == b"{"
+            start = bytes(key[:64])
+            # One random key of 256 begins so too, and is another format's.
+            return start.lstrip()[:1] == b"{" and start.isascii()
         return isinstance(key, Keyset)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:

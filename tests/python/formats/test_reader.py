@@ -190,7 +190,7 @@ def test_the_format_follows_from_the_key() -> None:
         (b"\n  " + keyset.to_json().encode(), "tink"),
     ):
         assert formats.resolve("auto", key).name == name
-    for key in (bytes(24), b"", 7, None, "x" * 32):
+    for key in (bytes(24), b"", 7, None, "x" * 32, b"{" + bytes([0x80]) * 39):
         with pytest.raises(ValueError, match="no format goes with this key"):
             formats.resolve("auto", key)
     with pytest.raises(ValueError, match="unknown format 'zip'; there are cobblestone-128,"):
