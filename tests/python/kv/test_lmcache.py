@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ serde = pytest.importorskip("lmcache.v1.distributed.serde", exc_type=ImportError
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 from lmcache.v1 import memory_management as memory  # noqa: E402
 from lmcache.v1.distributed.api import MemoryLayoutDesc, ObjectKey  # noqa: E402
+from lmcache.v1.distributed.error import L1Error  # noqa: E402
 from lmcache.v1.distributed.l2_adapters import config as adapter_config  # noqa: E402
 from lmcache.v1.distributed.l2_adapters import create_l2_adapter  # noqa: E402
+from lmcache.v1.distributed.l2_adapters.serde_wrapper import SerdeL2AdapterWrapper  # noqa: E402
 from lmcache.v1.platform import consume_fd  # noqa: E402
 from warpcipher.kv import lmcache as ours  # noqa: E402
 
@@ -205,17 +208,70 @@ def test_options(make: Any, tmp_path: Path) -> None:
             make(**wrong)
 
 
-def test_plugin_adapter(tmp_path: Path) -> None:
+class Memory:
+    """What LMCache's wrapper asks of its manager of host memory."""
+
+    def reserve_write(self, keys: list[Any], is_temporary: Any, layout_desc: Any, tag: str) -> Any:
+        made = [memory_object(layout_desc.shapes[0]) for _ in keys]
+        return {key: (L1Error.SUCCESS, one) for key, one in zip(keys, made, strict=True)}
+
+    def finish_write_and_reserve_read(self, keys: list[Any], tag: str) -> None: ...
+
+    def finish_write_and_delete(self, keys: list[Any], tag: str) -> None: ...
+
+    def finish_read(self, keys: list[Any]) -> None: ...
+
+
+def waited(query: Any) -> Any:
+    end = time.monotonic() + 60
+    while not (found := query()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+@pytest.mark.parametrize("identity", [False, True])
+def test_lmcache_stores_and_loads_by_the_plugin(tmp_path: Path, identity: bool) -> None:
+    """As its storage manager does it: the adapter first, whose import registers the serde."""
     pytest.importorskip("aiofiles")
-    plugin = adapter_config.get_l2_adapter_config_class("plugin").from_dict(
+    (tmp_path / "master").write_bytes(bytes(range(40)))
+    folder = tmp_path / "cache"
+    config = adapter_config.get_l2_adapter_config_class("plugin").from_dict(
         {
             "type": "plugin",
             "module_path": ours.__name__,
             "class_name": "Adapter",
-            "adapter_params": {"type": "fs", "base_path": str(tmp_path)},
+            "adapter_params": {"type": "fs", "base_path": str(folder)},
         }
     )
-    adapter = create_l2_adapter(plugin)
+    adapter = create_l2_adapter(config)
     assert type(adapter).__name__ == "FSL2Adapter"
-    adapter.close()
-    assert "warpcipher" in serde.get_registered_serde_types()
+    options = {"master_key_path": str(tmp_path / "master"), "identity": identity}
+    processor = serde.create_serde_processor(serde.SerdeConfig("warpcipher", options))
+    wrapped = SerdeL2AdapterWrapper(inner=adapter, serde=processor, l1_manager=Memory())
+    objects, keys = kv_objects(3), [object_key(i) for i in range(3)]
+    for made in objects:
+        made.meta.shapes, made.meta.dtypes = [SHAPE], [torch.bfloat16]
+    task = wrapped.submit_store_task(keys, objects)
+    assert waited(wrapped.pop_completed_store_tasks)[task].is_successful()
+
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    assert len(files) == 3
+    stored = [path.read_bytes() for path in files]
+    assert {data[0] for data in stored} == {0x81 if identity else 1}
+    assert not any(text[:64] in data for text in texts(objects) for data in stored)
+
+    def load() -> tuple[list[bool], list[bytes]]:
+        targets = [memory_object(SHAPE, torch.bfloat16) for _ in keys]
+        for made in targets:
+            made.meta.shapes, made.meta.dtypes = [SHAPE], [torch.bfloat16]
+        task = wrapped.submit_load_task(keys, targets)
+        found = waited(lambda: wrapped.query_load_result(task))
+        return [found.test(i) for i in range(3)], texts(targets)
+
+    assert load() == ([True] * 3, texts(objects))
+    for path, data in zip(files, stored[1:] + stored[:1], strict=True):
+        path.write_bytes(data)  # exchanged
+    found, _ = load()
+    assert found == [not identity] * 3
+    wrapped.close()
