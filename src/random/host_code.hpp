@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of an array from lines of key stream, a chunk at a time in a cache. Everything is in an unnamed namespace, or
-// inlined, for the reason that cipher/simd/128.hpp gives.
+// A part of an array from lines of key stream, some lines at a time in a cache. Everything is in an unnamed namespace,
+// or inlined, for the reason that cipher/simd/128.hpp gives.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace warpcipher::random {
 namespace {
 
-constexpr std::size_t chunk_lines = 128;
+constexpr std::size_t lines_at_once = 128;
 
 // If one of this many groups rejects its word, all of them take the slow way.
 constexpr std::uint64_t groups_at_once = 64;
@@ -121,11 +121,11 @@ struct PartFunction {
     const std::uint64_t first = fill.position / sizeof(Word) + begin, last = first + (end - begin);
     std::uint8_t* out = fill.data + begin * sizeof(typename F::Value);
     if (fill.distribution.kind == Kind::bytes) return copy_bytes(lines, first, last, out);
-    alignas(64) Word words[chunk_lines * of_line];
+    alignas(64) Word words[lines_at_once * of_line];
     lines.visit_stream([&](const auto& stream) {
       for (std::uint64_t at = first; at < last;) {
         const std::uint64_t line = at / of_line;
-        const std::uint64_t count = std::min<std::uint64_t>(chunk_lines, (last - 1) / of_line + 1 - line);
+        const std::uint64_t count = std::min<std::uint64_t>(lines_at_once, (last - 1) / of_line + 1 - line);
         const std::uint64_t stop = std::min(last, (line + count) * of_line);
         lines.make(line, count, reinterpret_cast<std::uint8_t*>(words));
         transform(function, stream, words, line * of_line, at, stop, out);

@@ -29,7 +29,7 @@ _FUNCTION = re.compile(r"WC_API (.*);", re.DOTALL)
 _CALLBACK = re.compile(r"typedef \w[\w ]*\(\*(\w+)\)\([^;]*\);", re.DOTALL)
 _INCLUDED = re.compile(r'#include "(warpcipher/\w+\.h)"')
 # The parts from the most common to the rarest, as a reader wants them.
-PARTS = ("core", "messages", "columns", "chunks", "queue", "random")
+PARTS = ("core", "messages", "columns", "chunks", "files", "queue", "random")
 # A member and the comment after it: `WC_OK = 0,  /* ... */`, `size_t len; /* ... */`.
 _MEMBER = re.compile(r"\s*([^,;/]+?)\s*(?:[,;]|(?=/\*)|$)[ \t]*(?:/\*(.*?)\*/)?", re.DOTALL)
 
