@@ -40,11 +40,13 @@ std::vector<cudaStream_t>& spare_streams(int device) {
 // What calls of the library kept alive for work that is done can go.
 void release_done() { nb::module_::import_("warpcipher._native").attr("release_done")(); }
 
-// A stream that does not wait for the default one.
+// A stream that does not wait for the default one, and two events on it: the time between them is the device's.
 class WorkStream {
  public:
   explicit WorkStream(int device) : device_(device) {
     const DeviceScope scope(device);
+    check(cudaEventCreate(&start_), "make an event");
+    check(cudaEventCreate(&stop_), "make an event");
     std::vector<cudaStream_t>& spare = spare_streams(device);
     if (spare.empty()) {
       check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
@@ -55,7 +57,11 @@ class WorkStream {
   }
   WorkStream(const WorkStream&) = delete;
   WorkStream& operator=(const WorkStream&) = delete;
-  ~WorkStream() { spare_streams(device_).push_back(stream_); }
+  ~WorkStream() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    spare_streams(device_).push_back(stream_);
+  }
 
   void wait() const {
     {
@@ -91,32 +97,8 @@ class WorkStream {
     lab::launch_nothing(stream_);
   }
 
-  int device() const { return device_; }
-  cudaStream_t native() const { return stream_; }
-  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(stream_); }
-
- private:
-  int device_;
-  cudaStream_t stream_ = nullptr;
-};
-
-// Two events on a stream, and the time between them as the device saw it.
-class Stopwatch {
- public:
-  explicit Stopwatch(const WorkStream& stream) : stream_(stream) {
-    const DeviceScope scope(stream.device());
-    check(cudaEventCreate(&start_), "make an event");
-    check(cudaEventCreate(&stop_), "make an event");
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-  }
-
-  void start() { record(start_); }
-  void stop() { record(stop_); }
+  void start() const { record(start_); }
+  void stop() const { record(stop_); }
 
   double seconds() const {
     {
@@ -129,13 +111,17 @@ class Stopwatch {
     return static_cast<double>(milliseconds) / 1e3;
   }
 
+  int device() const { return device_; }
+  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(stream_); }
+
  private:
   void record(cudaEvent_t event) const {
-    const DeviceScope scope(stream_.device());
-    check(cudaEventRecord(event, stream_.native()), "record an event");
+    const DeviceScope scope(device_);
+    check(cudaEventRecord(event, stream_), "record an event");
   }
 
-  const WorkStream& stream_;
+  int device_;
+  cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;
 };
@@ -185,16 +171,11 @@ class WorkStream {
   void copy(std::uintptr_t, std::uintptr_t, std::size_t) const { refuse(); }
   nb::tuple pipe_rate(std::string_view, std::uint32_t) const { refuse(); }
   void launch_nothing() const { refuse(); }
+  void start() const { refuse(); }
+  void stop() const { refuse(); }
+  double seconds() const { refuse(); }
   int device() const { refuse(); }
   std::uintptr_t pointer() const { refuse(); }
-};
-
-class Stopwatch {
- public:
-  explicit Stopwatch(const WorkStream&) { refuse(); }
-  void start() { refuse(); }
-  void stop() { refuse(); }
-  double seconds() const { refuse(); }
 };
 
 nb::dict device_facts(int) { refuse(); }
@@ -211,17 +192,15 @@ void bind_timing(nb::module_& m) {
       .def("wait", &WorkStream::wait, "Returns when all work on the stream is done.")
       .def("copy", &WorkStream::copy, nb::arg("target"), nb::arg("source"), nb::arg("size"),
            "Enqueues a copy between any two of device and host memory.")
+      .def("start", &WorkStream::start, "Enqueues the point from which `seconds` counts.")
+      .def("stop", &WorkStream::stop)
+      .def("seconds", &WorkStream::seconds, "Device time between start and stop. Waits for the stop.")
       .def("launch_nothing", &WorkStream::launch_nothing, "Enqueues a kernel that does nothing.")
       .def(
           "pipe_rate", &WorkStream::pipe_rate, nb::arg("pipe"), nb::arg("operations"),
           nb::sig("def pipe_rate(self, pipe: str, operations: int) -> tuple[float, float]"),
           "Operations (\"shared_load\" or \"logic\") of one lane a clock and multiprocessor, and the clock in Hz, over "
           "that many operations a thread. Waits.");
-  nb::class_<Stopwatch>(m, "Stopwatch", "Device time between two points of a stream.")
-      .def(nb::init<const WorkStream&>(), nb::arg("stream"), nb::keep_alive<1, 2>())
-      .def("start", &Stopwatch::start)
-      .def("stop", &Stopwatch::stop)
-      .def("seconds", &Stopwatch::seconds, "Waits for the stop.");
   m.def("device_facts", &device_facts, nb::arg("device"),
         nb::sig("def device_facts(device: int) -> dict[str, typing.Any]"), "What a GPU is: name, sizes, versions.");
 }

@@ -25,8 +25,8 @@
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
-#include "counter.cuh"
 #include "gpu.cuh"
+#include "table_rounds.cuh"
 #endif
 
 namespace warpcipher::lab {

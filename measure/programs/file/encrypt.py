@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file on a tmpfs to another: the command against `cp`, `openssl enc`, `age` and Tink in
-Python."""
+"""A file on a tmpfs to another: the command against `cp`, `openssl enc` and `age`."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from warpcipher_measure.program import Program, Times, by_turns, named, ratio
+from warpcipher_measure.program import Program, Times, by_turns, ratio
 
 Command = list[Any]
 
@@ -54,9 +53,6 @@ def measure(folder: Path, mib: int, repetitions: int) -> dict[str, Times]:
     kept.unlink()
     for name in taken:
         ratio(taken, name, "cp")
-    with named("tink"):
-        encryption = tink_encryption(plain, made)
-        taken |= by_turns({"tink AES256-GCM-HKDF 1 MB (Python)": encryption}, 1)
     if shutil.which("age"):
         commands = age_commands(warpcipher, folder, plain, made)
         taken |= turns(commands, made, repetitions)
@@ -99,26 +95,6 @@ def comes_back(decrypt: Command, made: Path, plain: Path) -> None:
 
 def run(command: Command) -> None:
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
-
-
-def tink_encryption(source: Path, target: Path):  # type: ignore[no-untyped-def]
-    import tink
-    from tink import streaming_aead
-
-    streaming_aead.register()
-    template = streaming_aead.streaming_aead_key_templates.AES256_GCM_HKDF_1MB
-    primitive = tink.new_keyset_handle(template).primitive(streaming_aead.StreamingAead)
-
-    def encrypt() -> None:
-        with (
-            source.open("rb") as reader,
-            target.open("wb") as file,
-            primitive.new_encrypting_stream(file, b"") as writer,
-        ):
-            while piece := reader.read(1 << 20):
-                writer.write(piece)
-
-    return encrypt
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 cryptotensors and, on a GPU, fastsafetensors. The loaders take turns, so that all see the same
 machine.
 
-A model of 8 GiB to a GPU takes about a minute. Slow loaders there are measured with a smaller
-model, and the row says so."""
+A model of 8 GiB to a GPU takes about a minute; `taskset -c 0-7` gives it 8 cores. Slow loaders
+there are measured with a smaller model, and the row says so."""
 
 from __future__ import annotations
 
 import base64
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -46,18 +45,10 @@ def main() -> None:
     program.option("--mib", type=int, default=1024, help="size of the model")
     program.option("--folder", type=Path, required=True, help="on a tmpfs")
     program.option("--device", default="cpu", help="cpu (NumPy), or cuda:0 (PyTorch)")
-    program.option(
-        "--sealed", type=Path, help="print seconds of loading this file only; its key on stdin"
-    )
     options = program.parse()
-    bench = Bench(program, options.device)
-    if options.sealed:
-        load = bench.loader(options.sealed, sys.stdin.buffer.read())
-        print(*bench.turns({"load": load})["load"].wall, sep="\n")
-        return
     count = max(1, (options.mib << 20) // TENSOR)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        bench.run(Path(folder), count)
+        Bench(program, options.device).run(Path(folder), count)
     residence = f"{options.folder} to {options.device}"
     program.finish(size=f"{count} tensors of {TENSOR >> 20} MiB", residence=residence)
 
@@ -88,10 +79,7 @@ class Bench:
                 path.unlink()
         model = small if count == few else self._model(folder / "whole", count)
         self._rates(self._loaders(model), model.size)
-        self._program.times(self.turns(self._parts(model)))
-        if not self._on_host:
-            for cores in (8, 4):
-                self._fewer_cores(model, cores)
+        self._program.times(self._turns(self._parts(model)))
 
     def _model(self, folder: Path, count: int) -> Model:
         folder.mkdir()
@@ -116,19 +104,19 @@ class Bench:
                 if not np.array_equal(one, self._tensor):
                     raise SystemExit("other values were loaded")
         whole = {f"{name}, {size >> 20} MiB": action for name, action in actions.items()}
-        self._program.rates(self.turns(whole), size / 1e9)
+        self._program.rates(self._turns(whole), size / 1e9)
 
-    def turns(self, actions: dict[str, Action]) -> dict[str, Times]:
+    def _turns(self, actions: dict[str, Action]) -> dict[str, Times]:
         return by_turns(actions, self._program.options.repetitions, wait=wait, warm=0.5)
 
-    def loader(self, path: Path, key: object) -> Action:
+    def _loader(self, path: Path, key: object) -> Action:
         return partial(weights.load_file, path, key, self._device, self._framework)
 
     def _loaders(self, model: Model) -> dict[str, Action]:
         found = {
-            "load plain, warpcipher": self.loader(model.plain, None),
-            "load cobblestone-256, warpcipher": self.loader(model.sealed, self._key),
-            "load cryptotensors, warpcipher": self.loader(model.signed, self._pair),
+            "load plain, warpcipher": self._loader(model.plain, None),
+            "load cobblestone-256, warpcipher": self._loader(model.sealed, self._key),
+            "load cryptotensors, warpcipher": self._loader(model.signed, self._pair),
         }
         if not self._on_host:
             with named("fastsafetensors"):
@@ -185,22 +173,6 @@ class Bench:
                 ("cryptotensors", model.signed, self._pair),
             )
         }
-
-    def _fewer_cores(self, model: Model, cores: int) -> None:
-        """The encrypted file in a process that has fewer cores."""
-        few = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[:cores])
-        options = ["--sealed", model.sealed, "--device", self._device]
-        options += ["--folder", model.sealed.parent]
-        options += ["--repetitions", str(self._program.options.repetitions)]
-        done = subprocess.run(
-            ["taskset", "-c", few, sys.executable, __file__, *options],
-            input=self._key,
-            capture_output=True,
-            check=True,
-        )
-        rates = [model.size / 1e9 / float(seconds) for seconds in done.stdout.split()]
-        name = f"load cobblestone-256, {cores} cores, {model.size >> 20} MiB"
-        self._program.add(name, "GB/s", rates)
 
 
 def wait() -> None:

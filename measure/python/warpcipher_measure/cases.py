@@ -52,11 +52,8 @@ class Case:
         return LeftOut(f"{self.shown} {self.residence} {self.engine.name}", reason)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Cases that differ only in size, the smallest first."""
-
-    cases: tuple[Case, ...]
+Group = list[Case]
+"""Cases that differ only in size, the smallest first."""
 
 
 def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftOut]]:
@@ -81,7 +78,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftO
                     skipped.append(LeftOut(f"{name} {residence} {engine.name}", why_not))
                     continue
                 for direction in settings.directions:
-                    cases = []
+                    cases: Group = []
                     for size in settings.sizes:
                         info = wc.find_algorithm(name)
                         message = message_size(info, direction, size, settings.message)
@@ -94,7 +91,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftO
                         else:
                             cases.append(case)
                     if cases:
-                        groups.append(Group(tuple(cases)))
+                        groups.append(cases)
     return groups, skipped
 
 

@@ -15,15 +15,11 @@ LARGEST_MESSAGE = 1 << 20
 SECONDS = 1
 
 
-class MissingError(ValueError):
-    """No openssl command is on PATH."""
-
-
 def program() -> str:
-    """The openssl command. MissingError: there is none on PATH."""
+    """The openssl command. ValueError: there is none on PATH."""
     found = shutil.which("openssl")
     if found is None:
-        raise MissingError("--against openssl runs `openssl speed`, but no openssl is on PATH")
+        raise ValueError("--against openssl runs `openssl speed`, but no openssl is on PATH")
     return found
 
 

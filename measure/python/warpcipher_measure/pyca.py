@@ -26,10 +26,6 @@ MOST_PAIRS = 41
 Call = Callable[[], Any]
 
 
-class MissingError(ValueError):
-    """pyca/cryptography is not installed."""
-
-
 @dataclass(frozen=True)
 class Library:
     """pyca/cryptography's modules, and its version with that of its OpenSSL."""
@@ -47,14 +43,14 @@ class Library:
 
 
 def library() -> Library:
-    """MissingError: it is not installed here."""
+    """ValueError: it is not installed here."""
     try:
         package = importlib.import_module("cryptography")
         ciphers = importlib.import_module("cryptography.hazmat.primitives.ciphers")
         aead = importlib.import_module("cryptography.hazmat.primitives.ciphers.aead")
         backend = importlib.import_module("cryptography.hazmat.backends.openssl.backend").backend
     except ImportError:
-        raise MissingError(
+        raise ValueError(
             "--against pyca needs the package cryptography: pip install 'cryptography>=50'"
         ) from None
     version = f"cryptography {package.__version__}, {backend.openssl_version_text()}"

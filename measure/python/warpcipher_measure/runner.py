@@ -52,8 +52,8 @@ class _Run:
         self._report = Report(settings=self._settings, machine=found)
         self._bounds: dict[str, Bound] = {}
         self._stream: _native.WorkStream | None = None
-        if any(group.cases[0].engine.memory == "device" for group in self._groups) or any(
-            group.cases[0].residence == "pinned" for group in self._groups
+        if any(group[0].engine.memory == "device" for group in self._groups) or any(
+            group[0].residence == "pinned" for group in self._groups
         ):
             self._stream = _native.WorkStream(self._settings.device)
         observe(found)
@@ -64,7 +64,7 @@ class _Run:
         self._measure_bounds()
         places: dict[str, list[cases.Group]] = {}
         for group in self._groups:
-            places.setdefault(group.cases[0].residence, []).append(group)
+            places.setdefault(group[0].residence, []).append(group)
         for residence, groups in places.items():
             if residence == "file":
                 self._run_files(groups)
@@ -75,7 +75,7 @@ class _Run:
         return finish(self._report, self._start)
 
     def _measure_bounds(self) -> None:
-        first = [group.cases[0] for group in self._groups]
+        first = [group[0] for group in self._groups]
         on_gpu = [case for case in first if cases.works_on_gpu(case.engine, case.residence)]
         if self._stream is not None and on_gpu:
             self._know(*bounds.of_device(self._settings, self._stream))
@@ -89,12 +89,12 @@ class _Run:
     def _run_memory(self, residence: str, groups: list[cases.Group]) -> None:
         cache = cases.cache_bytes(residence, self._report.machine)
         largest = max(
-            memory.capacity_of(case.sealed_size, cache) for group in groups for case in group.cases
+            memory.capacity_of(case.sealed_size, cache) for group in groups for case in group
         )
         stream = self._stream
         arena = memory.Arena(largest, cache, self._maker(residence), stream)
         for group in groups:
-            rows.check(group.cases[-1], arena, stream)
+            rows.check(group[-1], arena, stream)
             self._run_group(group, lambda case: self._on_memory(case, arena))
 
     def _maker(self, residence: str) -> Callable[[int], memory.Memory]:
@@ -161,7 +161,7 @@ class _Run:
     def _run_group(self, group: cases.Group, row_of: Callable[[cases.Case], Row]) -> None:
         """The sizes of a group, but those that would take too long."""
         known: list[tuple[int, float]] = []  # size and seconds of a call
-        for case in group.cases:
+        for case in group:
             expected = CALLS_OF_A_ROW * expected_seconds(known, case.size)
             if expected > self._settings.row_seconds:
                 limit = self._settings.row_seconds

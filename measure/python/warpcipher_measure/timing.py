@@ -48,16 +48,15 @@ def host_clock(work: Work, first: int, calls: int) -> float:
 
 def device_clock(stream: _native.WorkStream) -> Clock:
     """By events before the first call and after the last."""
-    stopwatch = _native.Stopwatch(stream)
 
     def clock(work: Work, first: int, calls: int) -> float:
         slots = [(first + i) % work.slots for i in range(calls)]
         call = work.call
-        stopwatch.start()
+        stream.start()
         for slot in slots:
             call(slot)
-        stopwatch.stop()
-        return stopwatch.seconds()
+        stream.stop()
+        return stream.seconds()
 
     return clock
 

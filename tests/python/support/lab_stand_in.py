@@ -55,22 +55,17 @@ class Stream:
     def copy(self, target: int, source: int, size: int) -> None:
         ctypes.memmove(target, source, size)
 
-    def pipe_rate(self, _pipe: str, _operations: int) -> tuple[float, float]:
-        return 64.0, 1e9
-
-
-class Stopwatch:
-    def __init__(self, _stream: object) -> None:
-        self._times = [0.0, 0.0]
-
     def start(self) -> None:
-        self._times[0] = time.perf_counter()
+        self._started = time.perf_counter()
 
     def stop(self) -> None:
-        self._times[1] = time.perf_counter()
+        self._stopped = time.perf_counter()
 
     def seconds(self) -> float:
-        return max(self._times[1] - self._times[0], 1e-9)
+        return max(self._stopped - self._started, 1e-9)
+
+    def pipe_rate(self, _pipe: str, _operations: int) -> tuple[float, float]:
+        return 64.0, 1e9
 
 
 def _fill(memory: Any, _stream: object) -> None:
@@ -138,6 +133,5 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
         ("Job", Job),
         ("variants", variants),
         ("WorkStream", Stream),
-        ("Stopwatch", Stopwatch),
     ):
         monkeypatch.setattr(_native, name, stand_in)
