@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
@@ -161,12 +162,20 @@ class TensorSlice(Uncopied):
             return self._whole()
 
         def read(offset: int, block: Any) -> None:
-            fill(self._framework, self._file, offset, block)
+            with _named_after(self._file):
+                self._file.read(self._framework, offset, block)
 
         return read_box(self._framework, read, self._name, self._info, wanted, self._file.unit)
 
     def _whole(self) -> Any:
-        block = read_block(self._framework, self._file, self._info.start, self._info.size)
+        block = self._framework.block(self._info.size)
+        if self._info.size:
+            try:
+                with _named_after(self._file):
+                    self._file.read(self._framework, self._info.start, block)
+            except BaseException:
+                self._framework.wipe(block)
+                raise
         return tensor_of(self._framework, block, self._info.dtype, self._info.shape, self._name)
 
 
@@ -175,24 +184,12 @@ def _named(error: Exception, name: str) -> Exception:
     return type(error)(f"{name}: {error}")
 
 
-def fill(framework: Framework, file: TensorFile, offset: int, block: Any) -> None:
-    """Fills a block from a file's data, as `TensorFile.read`; errors name the file."""
+@contextmanager
+def _named_after(file: TensorFile) -> Iterator[None]:
     try:
-        file.read(framework, offset, block)
+        yield
     except (wc.InvalidTag, FormatError) as error:
         raise _named(error, file.name) from None
-
-
-def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
-    """A block with bytes of a file's data; it is wiped if they are not authentic."""
-    block = framework.block(size)
-    if size:
-        try:
-            fill(framework, file, offset, block)
-        except BaseException:
-            framework.wipe(block)
-            raise
-    return block
 
 
 def safe_open(
@@ -343,7 +340,10 @@ def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
     blocks: list[Any] = []
     try:
         for file in model._files:
-            blocks.append(read_block(framework, file, 0, file.header.data_size))
+            blocks.append(framework.block(file.header.data_size))
+            if file.header.data_size:
+                with _named_after(file):
+                    file.read(framework, 0, blocks[-1])
         for file, block in zip(model._files, tuple(blocks), strict=True):
             for name, info in file.header.tensors.items():
                 part = block[info.start : info.end]
