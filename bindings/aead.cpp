@@ -150,7 +150,7 @@ class Aead {
   std::size_t tag_len_;
 };
 
-// A class of its own for Python.
+// A separate class for Python.
 template <const Kind& Which>
 class AeadOf : public Aead {
  public:

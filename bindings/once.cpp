@@ -20,7 +20,7 @@ int has_lock() {
 bool check_interpreter() {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     PyErr_SetString(PyExc_ImportError,
-                    "warpcipher works in the main interpreter alone, and this is a subinterpreter: import it in the "
+                    "warpcipher works only in the main interpreter, and this is a subinterpreter: import it in the "
                     "main one, or use processes");
     return false;
   }

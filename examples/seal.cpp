@@ -104,7 +104,7 @@ void run_many() {
 
 static_assert(!std::is_copy_constructible_v<warpcipher::key> && std::is_move_constructible_v<warpcipher::key>);
 static_assert(!std::is_constructible_v<warpcipher::mutable_view, const std::vector<char>&>, "it would be written to");
-static_assert(!std::is_constructible_v<warpcipher::view, std::vector<std::string>&>, "strings are no bytes");
+static_assert(!std::is_constructible_v<warpcipher::view, std::vector<std::string>&>, "strings are not bytes");
 
 int main() {
   expect(warpcipher::version() == WC_VERSION, "the header is the library's");

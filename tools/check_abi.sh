@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compares the C ABI with that of the last release, which cmake/warpcipher.abi describes, by libabigail's abidiff. What
+# Compares the C ABI with the last release's, which cmake/warpcipher.abi describes, by libabigail's abidiff. What
 # programs of that release cannot run with needs a new major version, before 1.0 a new minor one.
 #
 #   tools/check_abi.sh             compares

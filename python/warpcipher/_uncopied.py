@@ -24,7 +24,7 @@ class Uncopied:
 
 INSTEAD_OF_A_KEY = (
     "pickle the algorithm's name and where the key is (warpcipher.keys.from_env, from_file, "
-    "from_command), and make one where it is used"
+    "from_command), and make one in each process"
 )
 
 

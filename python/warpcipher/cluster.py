@@ -232,7 +232,7 @@ class _RemoteWorker:
 class RayPool:
     """The devices of every node, as workers of a search. address: as for `Fleet`.
 
-    Each node that is alive gets one actor, which takes the node's GPUs, or its cores where it has
+    Each node that is alive gets one actor, which takes the node's GPUs, or its cores if it has
     none, and gives a worker for each device. A node that dies costs the ranges that its devices
     were at, which others repeat; a node that joins is found within seconds. Actors end with the
     driver, whatever ended it.

@@ -137,7 +137,7 @@ def explain(
 
     ValueError: an unknown algorithm, direction or engine, numbers that no batch has, or a variable
     of the environment that forces a kernel has a value that is none of those expected. TypeError: a
-    number is no int. EngineError: engine `cuda` cannot run here, or the GPU cannot run what the
+    number is not an int. EngineError: engine `cuda` cannot run here, or the GPU cannot run what the
     environment forces.
     """
     if engine not in ("cuda", "cpu"):

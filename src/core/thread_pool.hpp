@@ -34,7 +34,7 @@ class ThreadPool {
   bool is_stopping() const noexcept;
 
   // Calls body(begin, end) for pieces of [0, count), at most `grain` (>= 1) indices each, in any order, on the caller's
-  // thread and on those of the pool that are free; returns when all are done. The first exception that a body throws
+  // thread and on free threads of the pool; returns when all are done. The first exception that a body throws
   // is thrown here, and pieces not begun by then are left out. Any thread may call, also from inside a body: the
   // caller works too, so progress never depends on a free thread.
   template <class Body>

@@ -36,7 +36,7 @@ class Batch {
   std::size_t add(const Message& message);
 
   // Runs the messages, as run() does, on a thread of the batch's own. Text in device memory: after the work on `stream`
-  // now; the default stream is that of the device which is current here. The thread destroys when_done, which must not
+  // now; the default stream belongs to the device which is current here. The thread destroys when_done, which must not
   // throw, as its last act. Throws Error{invalid_argument} when the batch was started before, Error{out_of_memory} when
   // the system has no more threads.
   void start(Stream stream, WhenDone when_done = {});

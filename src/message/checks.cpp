@@ -76,7 +76,7 @@ std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std:
     }
     table[place] = {upper, i + 1};
   };
-  // Entries of a large table are in different cache lines: those of a few messages are fetched at the same time.
+  // Entries of a large table are in different cache lines: entries of a few messages are fetched at the same time.
   constexpr std::size_t at_once = 32;
   std::uint32_t numbers[at_once];
   std::uint64_t hashes[at_once];

@@ -29,7 +29,7 @@ struct Array {
 // Writes every element of `array` from the stream's bytes at `position`, a multiple of the distribution's width, and
 // returns how many bytes that are. `engine`: auto, or for host memory cpu or reference, for device memory cuda. A fill
 // of device memory does not wait, so that a CUDA graph can capture it (AES takes key stream's memory in stream order).
-// Throws Error{invalid_argument, engine_unavailable, engine_failure}; nothing is written where it is the first or the
+// Throws Error{invalid_argument, engine_unavailable, engine_failure}; nothing is written if it is the first or the
 // second.
 std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, const Array& array,
                    std::string_view engine);

@@ -83,7 +83,7 @@ def parse_candidates(text: str | bytes) -> Candidates:
 
         {"3": {"16": -0.2, "17": -2.5, "56": -7}, "15": ["3c", "3d"]}
 
-    Raises ValueError where it is something else. The error repeats no value.
+    Raises ValueError if it is something else. The error repeats no value.
     """
     try:
         # Integers as floats: the largest become infinite, which no score may be.

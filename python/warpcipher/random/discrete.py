@@ -50,8 +50,8 @@ OFFSET, OFFSET_KEPT, WHOLE, SIGN, ACCEPT_WHOLE, ACCEPT_REST = range(6)
 
 
 def _number(attempt: int, purpose: int, turn: int = 0, k: int = 0) -> int:
-    """The number of a word, whose lowest byte counts the words after the first. `turn` is that of
-    repeated draws of exp(-1), `k` that of algorithm 1."""
+    """The number of a word, whose lowest byte counts the words after the first. `turn` is of
+    repeated draws of exp(-1), `k` of algorithm 1."""
     return attempt << 48 | purpose << 44 | turn << 24 | k << 8
 
 

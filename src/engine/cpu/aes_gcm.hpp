@@ -68,7 +68,7 @@ class SplitGcm {
   const Message& message_;
   const std::uint64_t tiles_;
   gf128::Element counter0_;  // J0
-  SecretBytes parts_;        // tile t: (GHASH of its blocks alone) at 16 t
+  SecretBytes parts_;        // tile t: (GHASH of only its blocks) at 16 t
   std::atomic<std::uint64_t> left_;
 };
 

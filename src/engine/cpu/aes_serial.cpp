@@ -44,7 +44,7 @@ class SerialRun {
   }
 
  private:
-  // The rest of the last message, where it has whole blocks.
+  // The rest of the last message, if it has whole blocks.
   bool run_alone() {
     Lane& lane = lanes_[0];
     const Message& m = *lane.message;

@@ -4,7 +4,7 @@
 //
 // Vector i has word i of the states of all blocks, so that a round is the same for all lanes; at the end the vectors
 // are transposed to blocks. Poly1305 runs on the other pipes of a core: between the rounds of a group of blocks the
-// ciphertext of the group before is hashed (when decrypting, that of the group itself).
+// ciphertext of the group before is hashed (when decrypting, the group itself).
 //
 //            | block 0: key of Poly1305 | text 0 ..        group 0 |   text ..    group 1 |   text ..    group 2 |
 //   encrypt  |                              AAD                    | hash of group 0      | hash of group 1      | ...

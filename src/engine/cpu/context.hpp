@@ -17,7 +17,7 @@
 
 namespace warpcipher {
 
-// An implementation that libcrypto offers, and whether it would pad unless told not to.
+// An implementation that libcrypto offers, and whether it pads by default.
 struct LibcryptoCipher {
   const evp_cipher_st* evp;
   bool pads;

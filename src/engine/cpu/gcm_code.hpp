@@ -9,7 +9,7 @@
 //
 //   (hash + X_1) H^n + X_2 H^(n-1) + ... + X_n H
 //
-// The products of a group run between the rounds of AES of the next one, or of its own where the input is hashed. A
+// The products of a group run between the rounds of AES of the next one, or of its own if the input is hashed. A
 // short text takes no more vectors than it fills, and only the part that does not fill a vector goes through memory:
 // bytes that are stored in parts and loaded as a vector wait for the stores.
 //
@@ -70,7 +70,7 @@ struct GcmCounters {
 };
 
 // A lane is a block of each vector: with four blocks in a vector, block 0, 4, 8 ... of a text, or 1, 5, 9 ... A group
-// multiplies all blocks of a vector by the same power of H, that of the first, and a sum for each lane is carried on:
+// multiplies all blocks of a vector by the same power of H, the first's, and a sum for each lane is carried on:
 //
 //   (lane's sum + X_1) H^32 + X_5 H^28 + ... + X_29 H^4       in the lane of blocks 1, 5, 9 ...
 //

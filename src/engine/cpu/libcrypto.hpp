@@ -3,7 +3,7 @@
 // library builds without OpenSSL's headers and loads without OpenSSL.
 //
 // The ABI is of libcrypto.so.3 (OpenSSL 3.x), which its makers keep stable for the whole series. The unit tests
-// hold every declaration against the headers where they are installed.
+// hold every declaration against the headers if they are installed.
 #pragma once
 
 #include <cstddef>

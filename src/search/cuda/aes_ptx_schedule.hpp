@@ -27,7 +27,7 @@ class AesScheduleWriter {
   // The register of a sum. It is made from up to three other sums and from terms, with the fewest operations.
   Register write(const Sum& sum);
 
-  // The register of its own term: a key word, a loop's bits, or a word of the text.
+  // The register of its term: a key word, a loop's bits, or a word of the text.
   static Register plain_term(std::size_t term);
 
   // A register with the S-box value `term` in the byte where the sum needs it.

@@ -119,7 +119,7 @@ class WarpKey {
   }
   __device__ __forceinline__ uint4* masks() const { return shared_tables + masks_begin + masks_of_warp * warp_; }
 
-  // Byte c is that of column c.
+  // Byte c is column c's.
   static __device__ __forceinline__ std::uint32_t bytes_of_row(const Block& key, std::uint32_t row) {
     const std::uint32_t selector = 0x40 + 0x11 * row;
     return byte_permute(byte_permute(key.words[0], key.words[1], selector),

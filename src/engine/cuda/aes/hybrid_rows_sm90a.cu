@@ -8,7 +8,7 @@
 //   tweaks       [        T0         |        T1         | ...        [       T0      | T0 alpha^32  |
 //
 // With a tile for each data unit, a lane would have only one block in flight, and the work for each tile would be done
-// for every 32 blocks: data units of 512 bytes took twice as long as those of 4 KiB.
+// for every 32 blocks: data units of 512 bytes took twice as long as data units of 4 KiB.
 //
 // They also have no views, which took a tenth of the call for 2^21 data units. The kernel that makes the tweaks checks
 // in the columns that the data units are sectors, and the text is a speculative launch (speculation.hpp).

@@ -65,7 +65,7 @@ class ChainedText {
       : rows_(tile.text), tile_(tile), parameters_(parameters) {}
 
  protected:
-  // The blocks before those of row n.
+  // The blocks before row n.
   __device__ __forceinline__ Block load_previous(std::uint32_t n) const {
     if (n == 0 && lane_index() == 0) return block_before(tile_, parameters_);
     return load_aligned(rows_.in + TileRows::row_len * n - 16);

@@ -93,7 +93,7 @@ class Stage {
   uint4* const blocks_;
 };
 
-// Where the texts of the lanes' messages lie: how many blocks after that of lane 0.
+// Where the texts of the lanes' messages lie: how many blocks after lane 0's.
 struct LaneTexts {
   std::uint64_t first;
   std::int32_t blocks_after;

@@ -45,7 +45,7 @@ void derive_stream_keys(const DeviceBatch& batch);
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
 
-// start_text() of an AEAD. If another kernel than that of short messages is suitable, only the keys are derived,
+// start_text() of an AEAD. If another kernel than the one for short messages is suitable, only the keys are derived,
 // and the assumption never holds.
 void start_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
 

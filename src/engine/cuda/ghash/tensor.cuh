@@ -119,7 +119,7 @@ class ChunkHash {
     Block rows[loads_of_step];
 #pragma unroll
     for (std::uint32_t o = 0; o < loads_of_step; ++o) rows[o] = {{x[o].x, x[o].y, x[o].z, x[o].w}};
-    if (step == direct_begin_) {  // the word before those of lane 0
+    if (step == direct_begin_) {  // the word before lane 0's
       before_ = load_aligned(reinterpret_cast<const std::uint8_t*>(blocks_of(step) - lane_index() - 1));
     }
     const Block last = rows[loads_of_step - 1];

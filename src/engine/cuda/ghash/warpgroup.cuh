@@ -162,7 +162,7 @@ class WarpgroupHash {
     Block rows[Policy::in_flight];
 #pragma unroll
     for (int n = 0; n < Policy::in_flight; ++n) rows[n] = {{x[n].x, x[n].y, x[n].z, x[n].w}};
-    if (group == direct_begin_) {  // the word before those of lane 0
+    if (group == direct_begin_) {  // the word before lane 0's
       const std::uint64_t first = std::uint64_t{blocks_of_group_} * group;
       before_ = load_aligned(global_at<const std::uint8_t>(origin_ + sizeof(uint4) * (first - lane) - sizeof(uint4)));
     }

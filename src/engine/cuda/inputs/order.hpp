@@ -15,7 +15,7 @@
 
 namespace warpcipher::cuda {
 
-// The numbers of messages in device memory, those of most units first. View: MessageView, or HashView, whose blocks
+// The numbers of messages in device memory, the ones of most units first. View: MessageView, or HashView, whose blocks
 // count.
 class LengthOrder {
  public:

@@ -16,7 +16,7 @@
 
 namespace warpcipher::cuda {
 
-// The host's needs before it starts the work. The types are those of atomic operations.
+// The host's needs before it starts the work. The types suit atomic operations.
 struct BatchSummary {
   std::uint32_t bad;        // not 0: some message is wrong, or may be
   std::uint32_t failed;     // messages whose tag or padding is wrong; set after they have run
