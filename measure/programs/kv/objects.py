@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KV caches on the host: the vault against the gather that it contains, and, where LMCache is
-installed, the serde against LMCache's `aesgcm`, whose workers get a task of their own each."""
+"""KV caches: the vault against the gather that it contains, on the host or, with --device, from a
+GPU to page-locked memory; and on the host, where LMCache is installed, the serde against LMCache's
+`aesgcm`, whose workers get a task of their own each."""
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import tempfile
@@ -21,8 +23,16 @@ KEY = bytes(range(32))
 def main() -> None:
     program = Program(__doc__, repetitions=15)
     program.option("--mib", type=int, default=64, help="objects of 4 MiB, or blocks, in all")
+    program.option("--device", help="of PyTorch, such as cuda:0: where the blocks lie")
     options = program.parse()
     size = options.mib << 20
+    if options.device:
+        for layers, heads, model in ((32, 8, "8B"), (80, 1, "70B, one rank of 8")):
+            actions, wait = device_actions(options.device, size, layers, heads)
+            taken = by_turns(actions, options.repetitions, wait=wait)
+            program.rates({f"{model}: {name}": times for name, times in taken.items()}, size / 1e9)
+        program.finish(size=f"{options.mib} MiB to page-locked memory")
+        return
     for algorithm in ("aes-128-gcm", "chacha20-poly1305"):
         taken = by_turns(vault_actions(algorithm, size), options.repetitions)
         program.rates(taken, size / 1e9)
@@ -60,6 +70,43 @@ def vault_actions(algorithm: Any, size: int) -> dict[str, Callable[[], object]]:
         f"vault, {algorithm}: open": open_all,
         "gather alone": gather,
     }
+
+
+def device_actions(
+    device: str, size: int, layers: int, heads: int
+) -> tuple[dict[str, Callable[[], object]], Callable[[], object]]:
+    import torch
+
+    shape = (2, 16, heads, 128)
+    block = layers * 2 * math.prod(shape)
+    count = size // block
+    tensors = [
+        torch.ones((count, *shape), dtype=torch.bfloat16, device=device) for _ in range(layers)
+    ]
+    order = torch.randperm(count)
+    index, ids = order.to(device), order.tolist()
+    who = kv.Identity("tenant", "model", [b"%d" % i for i in ids])
+    plain = torch.empty((count, layers, *shape), dtype=torch.bfloat16, pin_memory=True)
+    actions: dict[str, Callable[[], object]] = {
+        "gather and copy, not encrypted": lambda: plain.copy_(
+            torch.stack([tensor[index] for tensor in tensors], 1), non_blocking=True
+        )
+    }
+    for algorithm in ("aes-128-gcm", "chacha20-poly1305"):
+        vault = kv.Vault(KEY, algorithm)  # type: ignore[arg-type]
+        out = torch.empty(count * vault.sealed_size(tensors), dtype=torch.uint8, pin_memory=True)
+        vault.seal(tensors, ids, out, identity=who)
+
+        def seal(vault: kv.Vault = vault, out: Any = out) -> None:
+            vault.seal(tensors, ids, out, identity=who)
+
+        def open_all(vault: kv.Vault = vault, out: Any = out) -> None:
+            if vault.open(out, tensors, ids, identity=who):
+                raise RuntimeError("a block is missing")
+
+        actions[f"vault, {algorithm}: seal"] = seal
+        actions[f"vault, {algorithm}: open"] = open_all
+    return actions, torch.cuda.synchronize
 
 
 def serde_actions(bits: int, count: int) -> list[dict[str, Callable[[], object]]]:

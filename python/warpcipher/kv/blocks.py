@@ -145,14 +145,16 @@ class Blocks:
         return rows if self.is_here(rows) else rows.to(self._device)
 
     def gather(self, numbers: list[int], rows: Any) -> None:
+        index = self._index(numbers)  # once: to a GPU it travels for longer than a layer takes
         for moved, part in zip(self._moved, self._parts(rows), strict=True):
-            part[...] = moved[self._index(numbers)]
+            part[...] = moved[index]
 
     def scatter(self, rows: Any, numbers: list[int], chosen: list[int]) -> None:
         """Writes the chosen rows to their blocks."""
+        index = self._index(numbers)
         for moved, part in zip(self._moved, self._parts(rows), strict=True):
             if len(chosen) == len(numbers):
-                moved[self._index(numbers)] = part
+                moved[index] = part
             else:  # one by one: a copy of the chosen rows would stay in memory
                 for j in chosen:
                     moved[numbers[j]] = part[j]
