@@ -95,7 +95,7 @@ class Zeros:
 
 
 def plain_read(path: Path, threads: int, flags: int) -> Callable[[], object]:
-    """Reads all of a file into memory that is page-locked, or aligned where there are flags."""
+    """Reads all of a file into memory that is page-locked, or aligned if flags are given."""
     slots = [
         memoryview(mmap.mmap(-1, PIECE) if flags else warpcipher.pinned(PIECE))
         for _ in range(threads)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads with messages in host memory through a wc_queue of the C ABI: threads.py has the same with Python's own
-// cost of a message. Each thread keeps a window of messages in flight, each with a place of its own, and callbacks tell
-// it: it waits for one half of them while the other is in flight, so that it is woken once for many. A latency is the
+// cost of a message. Each thread keeps a window of messages in flight, each with a place of its own. It
+// waits for one half of them while the other is in flight, so that it is woken once for many. A latency is the
 // time from before wc_queue_submit() until the callback.
 //
 //   queue_threads [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] [--in-flight N]
 //                 [--delay US] [--seconds S] [--rounds N] [--pageable] [--calls] [--batch]
 //
 // Printed are medians over rounds, and of rates the least and the most too. --calls: by turns with as many threads that
-// call wc_seal (or wc_encrypt) for each message; the ratio is that of neighbours. --batch: no queue; all that the
+// call wc_seal (or wc_encrypt) for each message; the ratio is of neighbours. --batch: no queue; all that the
 // threads have in flight is one batch of one caller. --pageable: not page-locked, as memory is without a GPU.
 //
-// The last result of each place is compared with that of a call of its own.
+// The last result of each place is compared with the result of a call of its own.
 #include <warpcipher.h>
 
 #include <atomic>
@@ -130,7 +130,7 @@ class Client {
       const wc_message& its_message = message(i);
       ++half->pending;
       place.begin = Clock::now();
-      check(wc_queue_submit(queue, nullptr, &its_message, number_, -1, told, &place));
+      check(wc_queue_submit(queue, nullptr, &its_message, number_, -1, report, &place));
     }
     for (Half& other : halves_) other.wait();
     if (failed_) throw std::runtime_error("a message failed");
@@ -201,7 +201,7 @@ class Client {
     }
   }
 
-  static void told(void* context, const wc_result* result, const char*) {
+  static void report(void* context, const wc_result* result, const char*) {
     auto* const place = static_cast<Place*>(context);
     place->latency = bench::seconds(place->begin, Clock::now());
     if (result->status != WC_OK) place->client->failed_ = true;

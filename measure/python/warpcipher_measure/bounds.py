@@ -32,7 +32,7 @@ WARM_UP_LAUNCHES = 50, 250
 DEVICE_COPY = 1 << 30
 LINK_COPY = FILE_COPY = 256 << 20
 HOST_COPY = 64 << 20
-"""Bytes, where there is room for them: a quick run measures the same bounds as a long one."""
+"""Bytes, if they fit: a quick run measures the same bounds as a long one."""
 HOST_PIECE = 1 << 20
 FILE_PIECE = 4 << 20
 

@@ -57,7 +57,7 @@ Group = list[Case]
 
 
 def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftOut]]:
-    """The cases in groups, those of one engine and residence together; and what is left out."""
+    """The cases in groups, one engine and residence after the other; and what is left out."""
     engines = {entry.name: entry for entry in wc.engines()}
     engines[AUTO] = _automatic(engines)
     groups: list[Group] = []
@@ -117,7 +117,7 @@ def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int |
 
 
 def any_iv(info: wc.AlgorithmInfo) -> bytes:
-    """A random IV, empty where there is none. ChaCha20 begins with its first block: its counter
+    """A random IV, empty for algorithms that take none. ChaCha20 begins with its first block: its counter
     does not wrap."""
     iv = os.urandom(info.iv_size)
     return bytes(4) + iv[4:] if info.name == "chacha20" else iv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as pictures, by matplotlib: those of a paper, shaped like its own, and those of `bench`.
+"""Plots as pictures, by matplotlib: of a paper, shaped like its own, and of a run of `bench`.
 Published values and bounds are hollow or dashed, everything else was measured in the run."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Row:
 
 
 class Times(NamedTuple):
-    """Seconds of each call: by the clock, and of all cores, those of child processes too."""
+    """Seconds of each call: by the clock, and of all cores, also in child processes."""
 
     wall: list[float]
     cpu: list[float]

@@ -315,7 +315,7 @@ class Session:
         unit: str = "bytes",
         **parameters: int | str,
     ) -> Measurement:
-        """Keeps a figure, and reports it. What is no variant is the product."""
+        """Keeps a figure, and reports it. A name that is not a variant is the product's."""
         known = self.variants.get(variant)
         found = Measurement(
             variant=variant,

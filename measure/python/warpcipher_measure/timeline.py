@@ -23,7 +23,7 @@ NAME = "timeline"
 TITLE = "AES-128 on GPUs, from 2005 to here"
 ENGINE = "cuda"
 ALGORITHMS: tuple[AlgorithmName, ...] = ("aes-128-ecb", "aes-128-ctr")
-SIZE, CHECK_SIZE = 1 << 32, 4112  # that of docs/performance.md
+SIZE, CHECK_SIZE = 1 << 32, 4112  # as in docs/performance.md
 
 
 def run(session: Session) -> None:
@@ -82,7 +82,7 @@ def _table(points: list[Point]) -> Table:
     ordered = sorted(points, key=lambda point: (point.year, point.gigabytes))
     return Table(
         TITLE,
-        "published values, where it says so; the rest was measured here, kernels alone",
+        "published values, where it says so; the rest was measured here, only kernels",
         ("year", "what", "device", "GB/s", "source"),
         tuple(
             (

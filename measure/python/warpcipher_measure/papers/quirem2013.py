@@ -107,7 +107,7 @@ def _times(
     total: Lines,
     copies: dict[int, tuple[float, float]],
 ) -> None:
-    """The kernels alone, the copies alone, and both one after the other."""
+    """Only the kernels, only the copies, and both one after the other."""
     jobs = {
         (name, size): _job(session, name, size, os.urandom(32)) for name in BYTES for size in sizes
     }
