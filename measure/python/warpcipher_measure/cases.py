@@ -117,8 +117,8 @@ def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int |
 
 
 def any_iv(info: wc.AlgorithmInfo) -> bytes:
-    """A random IV, empty for algorithms that take none. ChaCha20 begins with its first block: its counter
-    does not wrap."""
+    """A random IV, empty for algorithms that take none. ChaCha20 begins with its first block: its
+    counter does not wrap."""
     iv = os.urandom(info.iv_size)
     return bytes(4) + iv[4:] if info.name == "chacha20" else iv
 
