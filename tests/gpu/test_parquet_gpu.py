@@ -16,10 +16,16 @@ cupy = pytest.importorskip("cupy")
 @pytest.mark.parametrize("algorithm", [GCM, CTR])
 @pytest.mark.parametrize("rows", [500, 200_000])
 @pytest.mark.parametrize("in_file", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_chunks_are_those_of_host_memory(
-    algorithm: str, rows: int, in_file: bool, tmp_path: Path
+    algorithm: str, rows: int, in_file: bool, version: str, tmp_path: Path
 ) -> None:
-    data = write(table(rows), encryption_algorithm=algorithm, row_group_size=100_000)
+    data = write(
+        table(rows),
+        encryption_algorithm=algorithm,
+        row_group_size=100_000,
+        data_page_version=version,
+    )
     path = tmp_path / "t.parquet"
     path.write_bytes(data)
     with parquet.open(path if in_file else data, KEY) as file:

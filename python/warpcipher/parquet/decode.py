@@ -202,18 +202,11 @@ class ArrowDecoder:
         footer = PLAIN_MAGIC + enclosed(plain_footer(file, [], {}, {}))
         return self._parquet.read_schema(self._arrow.BufferReader(footer))
 
-    def table(
-        self,
-        file: BaseFile,
-        row_groups: Sequence[int],
-        columns: Sequence[int],
-        names: Sequence[str] | None,
-    ) -> pyarrow.Table:
-        """The table of these row groups and columns. names: what the columns were chosen by."""
-        image = Image(file, row_groups, columns)
+    def table(self, image: Image, names: Sequence[str] | None) -> pyarrow.Table:
+        """The table of an image. names: what its columns were chosen by."""
         if image.room <= min(_MOST_IN_MEMORY, SHORT_CHUNK * max(len(image.chunks), 1)):
             return self._read(self._whole(image), None, names, use_threads=True)
-        return self._by_columns(file, image.chunks, row_groups, columns, names)
+        return self._by_columns(image, names)
 
     def _whole(self, image: Image) -> Any:
         whole = self._arrow.allocate_buffer(image.room, resizable=True)
@@ -229,19 +222,13 @@ class ArrowDecoder:
         """Of Arrow's pool, which keeps what was freed for the next table."""
         return memoryview(self._arrow.allocate_buffer(size)).cast("B")
 
-    def _by_columns(
-        self,
-        file: BaseFile,
-        chunks: Sequence[Chunk],
-        row_groups: Sequence[int],
-        columns: Sequence[int],
-        names: Sequence[str] | None,
-    ) -> pyarrow.Table:
-        tail = enclosed(footer_in_place(file, row_groups, columns))
+    def _by_columns(self, image: Image, names: Sequence[str] | None) -> pyarrow.Table:
+        file, chunks = image.file, image.chunks
+        tail = enclosed(footer_in_place(file, image.row_groups, image.columns))
         metadata = self._parquet.read_metadata(self._arrow.BufferReader(PLAIN_MAGIC + tail))
         rooms = Rooms(max(chunk.size for chunk in chunks), self._room)
         cores = self._arrow.cpu_count()
-        parts = _parts(file, chunks, columns, cores * _PARTS_OF_THREAD)
+        parts = _parts(image, cores * _PARTS_OF_THREAD)
         threads = -(-cores // len(parts))
 
         def read(part: Sequence[int]) -> pyarrow.Table:
@@ -297,19 +284,19 @@ def _run_all(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
         wait(coming)
 
 
-def _parts(
-    file: BaseFile, chunks: Sequence[Chunk], columns: Sequence[int], most: int
-) -> list[list[int]]:
+def _parts(image: Image, most: int) -> list[list[int]]:
     """The columns in parts that threads read apart, of about equal size; columns of one struct stay
     together. One part where names cannot tell the columns apart."""
+    leaves_of = image.file.leaves
     fields = [
-        (root, list(leaves)) for root, leaves in groupby(columns, lambda i: file.leaves[i].path[0])
+        (root, list(leaves))
+        for root, leaves in groupby(image.columns, lambda i: leaves_of[i].path[0])
     ]
     roots = [root for root, _ in fields]
     if len(set(roots)) != len(roots) or any("." in root for root in roots):
-        return [list(columns)]
-    sizes = dict.fromkeys(columns, 0)
-    for chunk in chunks:
+        return [list(image.columns)]
+    sizes = dict.fromkeys(image.columns, 0)
+    for chunk in image.chunks:
         sizes[chunk.column] += chunk.size
     enough = sum(sizes.values()) / most
     parts: list[list[int]] = []

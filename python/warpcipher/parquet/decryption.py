@@ -90,7 +90,7 @@ class Decryption:
             at, size, first, count = outs[4 * number : 4 * number + 4]
             where = places[_PAGE_FIELDS * first : _PAGE_FIELDS * (first + count)]
             # Of a chunk without pages 0: the footer of the image keeps that.
-            data = max(chunk.located.data - chunk.start, 0)
+            data = max(chunk.data - chunk.start, 0)
             if chunk.key is not None:
                 data = where[_PAGE_FIELDS + 1] if chunk.dictionary and count > 1 else 0
             shrunk = chunk.size - size - overhead * count

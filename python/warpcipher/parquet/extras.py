@@ -36,8 +36,8 @@ def read_extras(file: BaseFile, chunks: Sequence[Chunk]) -> list[Extras]:
     """The extras of these chunks, all modules of all in one batch."""
     parts = [
         {
-            COLUMN_INDEX: _index(file, chunk.located.column_index, chunk.located.column_index_size),
-            OFFSET_INDEX: _index(file, chunk.located.offset_index, chunk.located.offset_index_size),
+            COLUMN_INDEX: _index(file, chunk.column_index, chunk.column_index_size),
+            OFFSET_INDEX: _index(file, chunk.offset_index, chunk.offset_index_size),
             **_bloom(file, chunk),
         }
         for chunk in chunks
@@ -74,7 +74,7 @@ def _index(file: BaseFile, offset: int, length: int) -> bytes | None:
 
 
 def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
-    offset = chunk.located.bloom
+    offset = chunk.bloom
     if offset == ABSENT:
         return {}
     place = chunk.place(BLOOM_HEADER)

@@ -36,12 +36,29 @@ class ColumnInfo(NamedTuple):
     key_metadata: bytes
 
 
-class Located(NamedTuple):
-    """Where a chunk lies in its file: ChunkRange in src/parquet/row_groups.hpp.
+ABSENT = (1 << 64) - 1
+_FIELDS_OF_RANGE = 10
+_LEVELS_OUTSIDE = (
+    "parquet-java puts the levels of data pages v2 before the encrypted module, against the format "
+    "(its pull request 3935): write the file with parquet.writer.version=v1"
+)
 
-    data: where its data pages begin. Offsets and sizes of what it does not have are ABSENT.
+
+@dataclass(slots=True)
+class Chunk:
+    """One column of one row group.
+
+    key: None where it is not encrypted. The others are ChunkRange of src/parquet/row_groups.hpp:
+    where its parts lie in the file. data: where its data pages begin. ordinal: of its row group in
+    AADs. dictionary: whether it begins with a dictionary page. Offsets and sizes of what it does
+    not have are ABSENT.
     """
 
+    groups: _native.RowGroups
+    row_group: int
+    column: int
+    name: str
+    key: bytes | None
     start: int
     size: int
     data: int
@@ -52,49 +69,6 @@ class Located(NamedTuple):
     column_index: int
     column_index_size: int
     bloom: int
-
-
-ABSENT = (1 << 64) - 1
-_LEVELS_OUTSIDE = (
-    "parquet-java puts the levels of data pages v2 before the encrypted module, against the format "
-    "(its pull request 3935): write the file with parquet.writer.version=v1"
-)
-_LOCATED = len(Located._fields)
-
-
-@dataclass(slots=True)
-class Chunk:
-    """One column of one row group.
-
-    key: None where it is not encrypted. located: where its parts lie in the file.
-    """
-
-    groups: _native.RowGroups
-    row_group: int
-    column: int
-    name: str
-    key: bytes | None
-    located: Located
-
-    @property
-    def start(self) -> int:
-        """Where it lies in the file."""
-        return self.located.start
-
-    @property
-    def size(self) -> int:
-        """Its bytes there."""
-        return self.located.size
-
-    @property
-    def ordinal(self) -> int:
-        """The number of its row group in AADs."""
-        return self.located.ordinal
-
-    @property
-    def dictionary(self) -> bool:
-        """Whether it begins with a dictionary page."""
-        return bool(self.located.dictionary)
 
     @property
     def fields(self) -> Struct:
@@ -272,17 +246,17 @@ class BaseFile(Uncopied):
         with refusing():
             located = column(self.groups.locate(row_groups, columns, self.source.size))
         names = self.names
+        ranges = zip(*[iter(located)] * _FIELDS_OF_RANGE, strict=True)
         found = []
-        at = 0
-        for (number, where), key in zip(itertools.product(row_groups, columns), keys, strict=True):
-            place = Located(*located[at : at + _LOCATED])
-            at += _LOCATED
-            if key is not None and max(place.ordinal, where) > MOST_ORDINAL:
+        for (number, where), key, place in zip(
+            itertools.product(row_groups, columns), keys, ranges, strict=True
+        ):
+            chunk = Chunk(self.groups, number, where, names[where], key, *place)
+            if key is not None and max(chunk.ordinal, where) > MOST_ORDINAL:
                 raise FormatError(
-                    f"column {names[where]}, row group {number}: ordinals of encrypted chunks end "
-                    f"at {MOST_ORDINAL}"
+                    f"{chunk.what}: ordinals of encrypted chunks end at {MOST_ORDINAL}"
                 )
-            found.append(Chunk(self.groups, number, where, names[where], key, place))
+            found.append(chunk)
         return found
 
     def open_metadata(

@@ -163,8 +163,9 @@ class Image:
     """The image of some row groups and columns of a file."""
 
     def __init__(self, file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> None:
-        self._file = file
-        self._row_groups = row_groups
+        self.file = file
+        self.row_groups = row_groups
+        self.columns = columns
         self.chunks = file.chunks(row_groups, columns)
         self.decrypted: dict[tuple[int, int], DecryptedChunk] = {}
 
@@ -173,15 +174,16 @@ class Image:
         is decrypted: two buffers take turns, since memory that is new costs as much as fetching
         does. The caller runs them in order, through `decrypt`."""
         groups = groups_of(self.chunks)
-        if not self._file.source.is_fetched:
+        if not self.file.source.is_fetched:
             for group in groups:
-                yield Decryption(self._file, group)
+                yield Decryption(self.file, group)
             return
-        rooms = [bytearray(self.most(groups)) for _ in range(2)]
+        longest = max((sum(chunk.size for chunk in group) for group in groups), default=0)
+        rooms = [bytearray(longest) for _ in range(2)]
         coming: list[Future[Decryption]] = []
         for number, group in enumerate(groups):
             ready = [each.result() for each in coming]
-            coming = [pool.submit(Decryption, self._file, group, rooms[number % 2])]
+            coming = [pool.submit(Decryption, self.file, group, rooms[number % 2])]
             yield from ready
         yield from (each.result() for each in coming)
 
@@ -192,11 +194,6 @@ class Image:
         for decrypted in decryption.decrypted:
             self.decrypted[decrypted.chunk.row_group, decrypted.chunk.column] = decrypted
         return out[:size]
-
-    @staticmethod
-    def most(groups: Sequence[Sequence[Chunk]]) -> int:
-        """Bytes of the largest group."""
-        return max((sum(chunk.size for chunk in group) for group in groups), default=0)
 
     @property
     def room(self) -> int:
@@ -209,8 +206,8 @@ class Image:
         out[:_FIRST] = magic
         end = _FIRST
         try:
-            if not self._file.source.is_fetched:
-                return end + len(self.decrypt(Decryption(self._file, self.chunks), out[end:], end))
+            if not self.file.source.is_fetched:
+                return end + len(self.decrypt(Decryption(self.file, self.chunks), out[end:], end))
             with ThreadPoolExecutor(1, "warpcipher-read") as pool:
                 for decryption in self.decryptions(pool):
                     end += len(self.decrypt(decryption, out[end:], end))
@@ -250,7 +247,7 @@ class Image:
             return position + len(out) - len(data), len(data)
 
         keys = sorted(self.decrypted)
-        extras = read_extras(self._file, [self.decrypted[key].chunk for key in keys])
+        extras = read_extras(self.file, [self.decrypted[key].chunk for key in keys])
         blooms = [put(b"".join(each.bloom) if each.bloom else None) for each in extras]
         columns = [put(each.column_index) for each in extras]
         offsets = []
@@ -266,7 +263,7 @@ class Image:
 
     def footer(self, places: dict[tuple[int, int], Places] | None = None) -> bytes:
         """The footer; without places there are no indexes and no Bloom filters."""
-        return plain_footer(self._file, self._row_groups, self.decrypted, places or {})
+        return plain_footer(self.file, self.row_groups, self.decrypted, places or {})
 
 
 def enclosed(footer: bytes) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -177,17 +178,13 @@ def read_table(
     `tbl` is the table, and ImportError says that pylibcudf is not installed. Raises as
     `ParquetFile.column_chunks`.
     """
-    if device is not None:
-        decoder = CudfDecoder(device)
-        with opened_file(source, keys, aad_prefix, engine) as file:
-            names = columns if columns is None or isinstance(columns, str) else list(columns)
-            chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
-            return decoder.table(Image(file, *chosen), names)
-    arrow = ArrowDecoder()
+    decoder = ArrowDecoder() if device is None else CudfDecoder(device)
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
-        chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
-        table = arrow.table(file, *chosen, names)
+        image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
+        table = decoder.table(image, names)
+    if device is not None:
+        return table
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
 
@@ -242,28 +239,15 @@ def to_plain(
         return whole
 
 
-class _Borrowed:
-    """A file that stays open."""
-
-    def __init__(self, file: ParquetFile) -> None:
-        self._file = file
-
-    def __enter__(self) -> ParquetFile:
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
 def opened_file(
     source: SourceLike | ParquetFile,
     keys: Keys | None,
     aad_prefix: bytes | None,
     engine: str,
-) -> ParquetFile | _Borrowed:
-    """A file for a `with`: decrypted for it, or open before and after."""
+) -> contextlib.AbstractContextManager[ParquetFile]:
+    """A file for a `with`: opened for it, or open before and after."""
     if not isinstance(source, ParquetFile):
         return open(source, keys, aad_prefix=aad_prefix, engine=engine)
     if keys is not None or aad_prefix is not None:
         raise ValueError("the file is open: keys and AAD prefix were given to `open`")
-    return _Borrowed(source)
+    return contextlib.nullcontext(source)

@@ -78,7 +78,7 @@ class Sealing:
             md.integer(decrypted.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - decrypted.shrunk
         )
         # 0, of a row group without rows, says that there is no data page, and stays so.
-        data = start + decrypted.data - decrypted.start if decrypted.chunk.located.data else 0
+        data = start + decrypted.data - decrypted.start if decrypted.chunk.data else 0
         moved = [
             (before, start + before - decrypted.start, size) for _, before, size in decrypted.pages
         ]
@@ -87,7 +87,7 @@ class Sealing:
             start,
             decrypted.size,
             data,
-            decrypted.chunk.dictionary,
+            bool(decrypted.chunk.dictionary),
             moved,
             max(unpacked, 0),
             0,
