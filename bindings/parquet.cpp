@@ -42,20 +42,13 @@ nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, b
   return nb::make_tuple(as_bytes(Bytes(found.heads)), as_bytes(Bytes(found.pages)), as_bytes(found.sizes));
 }
 
-nb::tuple texts(nb::handle data, nb::handle modules, nb::handle lengths, nb::handle aad_sizes, bool counter_mode) {
-  const Operand bytes(data, "data", Operand::Use::read);
-  const Integers positions(modules, "modules"), sizes(lengths, "lengths"), aads(aad_sizes, "aad_sizes");
-  const parquet::ModuleTexts found =
-      parquet::texts_of(bytes.bytes(), positions.values(), sizes.values(), aads.values(), counter_mode);
-  return nb::make_tuple(as_bytes(found.texts), as_bytes(found.sealed), as_bytes(found.aad_offsets),
-                        as_bytes(Bytes(found.ivs)));
-}
-
-void heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle nonces, bool counter_mode) {
+nb::tuple heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle nonces, bool counter_mode) {
   const Operand bytes(out, "out", Operand::Use::write);
   const Operand random(nonces, "nonces", Operand::Use::read);
   const Integers positions(modules, "modules"), sizes(lengths, "lengths");
-  parquet::write_heads({bytes.data(), bytes.size()}, positions.values(), sizes.values(), random.bytes(), counter_mode);
+  const parquet::ModuleTexts found = parquet::write_heads({bytes.data(), bytes.size()}, positions.values(),
+                                                          sizes.values(), random.bytes(), counter_mode);
+  return nb::make_tuple(as_bytes(found.texts), as_bytes(Bytes(found.ivs)));
 }
 
 // As many 64-bit integers as PlainChunk has fields, a chunk.
@@ -150,16 +143,11 @@ void bind_parquet(nb::module_& m) {
         nb::sig("def page_aads(prefix: bytes, row_group: int, column: int, dictionary: bool, count: int) -> "
                 "tuple[bytes, bytes, bytes]"),
         "The AADs of the headers of a chunk, those of its pages, and the sizes that both have.");
-  m.def("module_texts", &texts, nb::arg("data"), nb::arg("modules"), nb::arg("lengths"), nb::arg("aad_sizes"),
-        nb::arg("counter_mode"),
-        nb::sig("def module_texts(data: typing_extensions.Buffer, modules: object, lengths: object, aad_sizes: object, "
-                "counter_mode: bool) -> tuple[bytes, bytes, bytes, bytes]"),
-        "Where the texts of modules begin, their lengths with the tags, where their AADs begin, and their IVs.");
   m.def("write_module_heads", &heads, nb::arg("out"), nb::arg("modules"), nb::arg("lengths"), nb::arg("nonces"),
         nb::arg("counter_mode"),
         nb::sig("def write_module_heads(out: typing_extensions.Buffer, modules: object, lengths: object, "
-                "nonces: bytes, counter_mode: bool) -> None"),
-        "Writes the lengths and nonces of modules.");
+                "nonces: bytes, counter_mode: bool) -> tuple[bytes, bytes]"),
+        "Writes the lengths and nonces of modules. Where their texts go, and their IVs.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
       .def(
           "__init__",

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "core/bytes.hpp"
@@ -154,42 +153,24 @@ void check_lengths(std::size_t modules, std::size_t lengths) {
 
 }  // namespace
 
-ModuleTexts texts_of(Bytes data, std::span<const std::uint64_t> modules, std::span<const std::uint64_t> lengths,
-                     std::span<const std::uint64_t> aad_sizes, bool counter_mode) {
-  check_lengths(modules.size(), lengths.size());
-  const std::size_t iv_size = counter_mode ? nonce_size + 4 : nonce_size;
-  ModuleTexts found;
-  found.texts.reserve(modules.size());
-  found.sealed.reserve(modules.size());
-  found.aad_offsets.reserve(aad_sizes.size());
-  found.ivs.resize(iv_size * modules.size());
-  std::uint8_t* iv = found.ivs.data();
-  for (std::size_t i = 0; i < modules.size(); ++i, iv += iv_size) {
-    check_head(data.size(), modules[i]);
-    std::memcpy(iv, data.data() + modules[i] + length_size, nonce_size);
-    if (counter_mode) store_be32(iv + nonce_size, 1);
-    found.texts.push_back(modules[i] + head_size);
-    found.sealed.push_back(lengths[i] + (counter_mode ? 0 : tag_size));
-  }
-  std::uint64_t at = 0;
-  for (const std::uint64_t size : aad_sizes) {
-    found.aad_offsets.push_back(at);
-    at += size;
-  }
-  return found;
-}
-
-void write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
-                 std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode) {
+ModuleTexts write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
+                        std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode) {
   check_lengths(modules.size(), lengths.size());
   check_lengths(modules.size() * nonce_size, nonces.size());
+  ModuleTexts found;
+  found.texts.reserve(modules.size());
   for (std::size_t i = 0; i < modules.size(); ++i) {
     check_head(out.size(), modules[i]);
     const std::uint64_t length = lengths[i] + nonce_size + (counter_mode ? 0 : tag_size);
     if (length > UINT32_MAX) refuse("a module of " + std::to_string(length) + " bytes: its length has 32 bits");
     store_le32(out.data() + modules[i], static_cast<std::uint32_t>(length));
-    std::memcpy(out.data() + modules[i] + length_size, nonces.data() + nonce_size * i, nonce_size);
+    const Bytes nonce = nonces.subspan(nonce_size * i, nonce_size);
+    std::copy(nonce.begin(), nonce.end(), out.begin() + static_cast<std::ptrdiff_t>(modules[i] + length_size));
+    found.texts.push_back(modules[i] + head_size);
+    found.ivs.insert(found.ivs.end(), nonce.begin(), nonce.end());
+    if (counter_mode) found.ivs.insert(found.ivs.end(), {0, 0, 0, 1});
   }
+  return found;
 }
 
 }  // namespace warpcipher::parquet

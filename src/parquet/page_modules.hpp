@@ -66,19 +66,15 @@ struct PageAads {
 };
 PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count);
 
-// What a batch needs of modules: where their texts begin, their lengths with the tags, where the AADs begin that lie
-// back to back, and the IVs, of 16 bytes in counter mode (nonce || 1).
+// Where the texts of modules go that are to be encrypted, and their IVs, of 16 bytes in counter mode (nonce || 1).
 struct ModuleTexts {
-  Column texts, sealed, aad_offsets;
+  Column texts;
   std::vector<std::uint8_t> ivs;
 };
 
-// data: holds the modules, or the beginnings of them. Refuses modules that are not in it.
-ModuleTexts texts_of(Bytes data, std::span<const std::uint64_t> modules, std::span<const std::uint64_t> lengths,
-                     std::span<const std::uint64_t> aad_sizes, bool counter_mode);
-
-// Writes the lengths and nonces of modules to be encrypted; lengths: of the plaintexts. nonces: 12 bytes each.
-void write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
-                 std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode);
+// Writes the lengths and nonces of modules; lengths: of the plaintexts. nonces: 12 bytes each. Refuses modules that are
+// not in `out`.
+ModuleTexts write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
+                        std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode);
 
 }  // namespace warpcipher::parquet

@@ -17,7 +17,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import warpcipher as wc
@@ -125,92 +125,54 @@ def _empty() -> array[int]:
 
 
 class ModuleBatch:
-    """Modules in host memory that are decrypted or encrypted in as few runs as there are
-    algorithms: one, unless a file has keys of several sizes, or pages in CTR.
+    """Modules in host memory that are encrypted in as few runs as there are algorithms: one, unless
+    a file has keys of several sizes, or pages in CTR."""
 
-    Decryption: `add` takes positions of modules in the input and of plaintexts in the output.
-    Encryption: the other way round; lengths and nonces are then written into the output.
-    """
-
-    def __init__(self, engine: str, *, encrypt: bool = False) -> None:
+    def __init__(self, engine: str) -> None:
         self._engine = engine
-        self._encrypt = encrypt
-        self._groups: dict[tuple[int, bool], _Group] = {}
+        self._groups: dict[str, _Group] = {}
 
     def add(
-        self,
-        key: bytes,
-        modules: Column,
-        plain: Column,
-        lengths: Column,
-        aads: Aads | None,
-        places: Sequence[Place] = (),
+        self, key: bytes, modules: Column, plain: Column, lengths: Column, aads: Aads | None
     ) -> None:
         """Adds modules under one key.
 
-        modules: where each begins, at its length. plain: where each plaintext begins. lengths: of
-        the plaintexts. aads: None for pages in CTR. places: of each, for errors of decryption.
+        modules: where each begins in the output, at its length. plain: where each plaintext begins
+        in the input. lengths: of the plaintexts. aads: None for pages in CTR.
         """
-        group = self._groups.setdefault((len(key), aads is not None), _Group())
+        mode = "ctr" if aads is None else "gcm"
+        group = self._groups.setdefault(f"aes-{8 * len(key)}-{mode}", _Group())
         number = group.keys.setdefault(key, len(group.keys))
         group.key_index.extend(array("Q", [number]) * len(modules))
         group.modules.extend(modules)
         group.plain.extend(plain)
         group.lengths.extend(lengths)
-        group.places.extend(places)
         if aads is not None:
             group.aads.append(aads.data)
             group.aad_sizes.extend(aads.sizes)
 
     def run(self, data: Buffer, out: Buffer) -> None:
-        """Runs them. Data and out must not overlap. Raises InvalidTag with the place of the first
-        module that is not authentic."""
-        for (size, authenticated), group in self._groups.items():
-            if group.modules:
-                self._run(f"aes-{8 * size}-", authenticated, group, data, out)
-
-    def _run(
-        self, cipher: str, authenticated: bool, group: _Group, data: Buffer, out: Buffer
-    ) -> None:
-        if self._encrypt:
+        """Encrypts them under fresh nonces. Data and out must not overlap."""
+        for algorithm, group in self._groups.items():
+            counted = algorithm.endswith("ctr")
             fresh = secrets.token_bytes(NONCE * len(group.modules))
-            _native.write_module_heads(out, group.modules, group.lengths, fresh, not authenticated)
-        found = _native.module_texts(
-            out if self._encrypt else data,
-            group.modules,
-            group.lengths,
-            group.aad_sizes,
-            not authenticated,
-        )
-        texts, sealed, starts = map(column, found[:3])
-        options: dict[str, Any] = {}
-        if authenticated:
-            options = {
-                "aad": b"".join(group.aads),
-                "aad_lengths": group.aad_sizes,
-                "aad_offsets": starts,
-            }
-        many = len(group.keys) > 1
-        done = wc.run_columns(
-            cast("AlgorithmName", cipher + ("gcm" if authenticated else "ctr")),
-            "encrypt" if self._encrypt else "decrypt",
-            list(group.keys) if many else next(iter(group.keys)),
-            data,
-            lengths=group.lengths if self._encrypt else sealed,
-            offsets=group.plain if self._encrypt else texts,
-            key_index=group.key_index if many else None,
-            ivs=found[3],
-            out=out,
-            out_offsets=texts if self._encrypt else group.plain,
-            engine=self._engine,
-            **options,
-        )
-        try:
-            done.raise_for_status()
-        except wc.InvalidTag:
-            wipe_any(out)
-            bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
-            raise not_authentic(group.places[bad]) from None
+            texts, ivs = _native.write_module_heads(
+                out, group.modules, group.lengths, fresh, counted
+            )
+            wc.run_columns(
+                cast("AlgorithmName", algorithm),
+                "encrypt",
+                list(group.keys),
+                data,
+                lengths=group.lengths,
+                offsets=group.plain,
+                key_index=group.key_index if len(group.keys) > 1 else None,
+                ivs=ivs,
+                out=out,
+                out_offsets=column(texts),
+                engine=self._engine,
+                **({} if counted else _ranges(b"".join(group.aads), group.aad_sizes)),
+            ).raise_for_status()
 
 
 @dataclass(slots=True)
@@ -224,7 +186,12 @@ class _Group:
     lengths: array[int] = field(default_factory=_empty)
     aad_sizes: array[int] = field(default_factory=_empty)
     aads: list[bytes] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+
+
+def _ranges(aads: bytes, sizes: Column) -> dict[str, Any]:
+    """AADs that lie back to back, as `run_columns` takes them."""
+    starts = array("Q", accumulate(sizes, initial=0))[:-1]
+    return {"aad": aads, "aad_lengths": sizes, "aad_offsets": starts}
 
 
 def wipe_any(buffer: Any) -> None:
@@ -248,29 +215,53 @@ def not_authentic(place: Place | str) -> Exception:
 def open_modules(
     modules: Sequence[tuple[Buffer, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
 ) -> list[bytes]:
-    """The plaintexts of GCM modules, each (module from its length on, key, place), in one batch."""
-    data = bytearray()
-    batch = ModuleBatch(engine)
-    ends = [0]
-    for module, key, place in modules:
-        view = memoryview(module).cast("B")
-        if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
-            raise FormatError(f"{place}: {len(view)} bytes, and its length says otherwise")
-        size = len(view) - OVERHEAD
-        aad = crypto.module_aad(place)
-        batch.add(key, [len(data)], [ends[-1]], [size], Aads(aad, [len(aad)]), [place])
-        data += view
-        ends.append(ends[-1] + size)
-    out = bytearray(ends[-1])
-    batch.run(data, out)
-    return [bytes(out[start:end]) for start, end in pairwise(ends)]
+    """The plaintexts of GCM modules, each (module from its length on, key, place), in as few runs
+    as there are sizes of keys."""
+    found = [b""] * len(modules)
+    for key_size in {len(key) for _, key, _ in modules}:
+        numbers = [i for i, (_, key, _) in enumerate(modules) if len(key) == key_size]
+        keys: dict[bytes, int] = {}
+        data, ivs, aads, index = bytearray(), bytearray(), [], []
+        ends = [0]
+        for number in numbers:
+            module, key, place = modules[number]
+            view = memoryview(module).cast("B")
+            if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
+                raise FormatError(f"{place}: {len(view)} bytes, and its length says otherwise")
+            ivs += view[LENGTH : LENGTH + NONCE]
+            data += view[LENGTH + NONCE :]
+            ends.append(len(data))
+            aads.append(crypto.module_aad(place))
+            index.append(keys.setdefault(key, len(keys)))
+        lengths = [end - start for start, end in pairwise(ends)]
+        out = bytearray(len(data))
+        done = wc.run_columns(
+            cast("AlgorithmName", f"aes-{8 * key_size}-gcm"),
+            "decrypt",
+            list(keys),
+            data,
+            lengths=lengths,
+            offsets=ends[:-1],
+            key_index=index,
+            ivs=ivs,
+            out=out,
+            out_offsets=ends[:-1],
+            engine=engine,
+            **_ranges(b"".join(aads), array("Q", map(len, aads))),
+        )
+        for number, status, start, length in zip(numbers, done.status, ends, lengths, strict=False):
+            if status != wc.Status.OK:
+                wipe(out)
+                raise not_authentic(modules[number][2])
+            found[number] = bytes(out[start : start + length - TAG])
+    return found
 
 
 def seal_modules(
     texts: Sequence[tuple[bytes, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
 ) -> list[bytes]:
     """The GCM modules of plaintexts, each (plaintext, key, place), under fresh nonces."""
-    batch = ModuleBatch(engine, encrypt=True)
+    batch = ModuleBatch(engine)
     ends = [0]
     start = 0
     for text, key, place in texts:

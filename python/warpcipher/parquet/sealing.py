@@ -62,8 +62,8 @@ class Sealing:
         self._plain = plain
         self._base = base
         self._crypto = crypto
-        self._pages = ModuleBatch(engine, encrypt=True)
-        self._heads = ModuleBatch(engine, encrypt=True)
+        self._pages = ModuleBatch(engine)
+        self._heads = ModuleBatch(engine)
         self._head_bytes = bytearray()
         self._copies: list[tuple[int, int, int]] = []
         self.start = start
