@@ -17,6 +17,7 @@
 #include "flow/copy.hpp"
 #include "flow/file/file_work.hpp"
 #include "flow/file/read_plain.hpp"
+#include "flow/slot_memory.hpp"
 #include "parquet/page_header.hpp"
 
 namespace warpcipher::parquet {
@@ -30,27 +31,6 @@ struct Found {
   PageAads aads;
   SecretBytes heads;
   Column head_sizes;
-};
-
-// Memory of a device that is wiped at the end.
-class Scratch {
- public:
-  Scratch(DeviceEngine& engine, std::size_t size, Stream stream)
-      : engine_(engine),
-        size_(size),
-        stream_(stream),
-        memory_(static_cast<std::uint8_t*>(engine.allocate(size, stream))) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { engine_.deallocate(memory_, size_, size_, stream_); }
-
-  std::uint8_t* memory() const { return memory_; }
-
- private:
-  DeviceEngine& engine_;
-  const std::size_t size_;
-  const Stream stream_;
-  std::uint8_t* const memory_;
 };
 
 // Pages under keys of one algorithm, as a read of chunks takes them.
@@ -216,6 +196,7 @@ class Opening {
 
   // Each page lies in the file apart from its nonce, which is known: pages of both algorithms are read in one way.
   void read_pages() {
+    if (is_on_device()) engine().wait(stream_);  // what the caller has put on it may still use `out`
     std::vector<Pages> all;
     std::vector<Pages::Place> long_ones;
     for (std::size_t chunk = 0; chunk < found_.size(); ++chunk) {
@@ -297,8 +278,10 @@ class Opening {
     const Found& found = found_[place.chunk];
     const PageModules::Page& page = found.modules.pages[place.page];
     const std::uint64_t len = page.page_size + page_overhead() - head_size;
-    const Scratch sealed(engine(), len, stream_);
-    const auto failure = read(page.position + gcm_overhead + page.head_size + head_size, {sealed.memory(), len});
+    SlotMemory slot(engine());
+    std::uint8_t* const sealed = slot.on_device(len);
+    slot.wait();  // other streams use it
+    const auto failure = read(page.position + gcm_overhead + page.head_size + head_size, {sealed, len});
     if (failure) return fail(place.chunk, 2 * place.page + 1, *failure);
     std::uint64_t aad = 0;
     for (std::size_t i = 0; i < place.page; ++i) aad += found.aads.sizes[i];
@@ -308,7 +291,7 @@ class Opening {
     m.key = wanted_.page_keys[wanted_.key_index[place.chunk]];
     m.direction = Direction::decrypt;
     m.memory = Memory::device;
-    m.in = sealed.memory();
+    m.in = sealed;
     m.in_len = m.out_len = page.page_size;
     m.out = wanted_.out.data() + page_out(place.chunk, place.page);
     m.iv = iv.data();
@@ -316,12 +299,12 @@ class Opening {
     if (is_authenticated()) {
       m.aad = found.aads.pages.data() + aad;
       m.aad_len = found.aads.sizes[place.page];
-      m.tag = sealed.memory() + page.page_size;
+      m.tag = sealed + page.page_size;
       m.tag_len = tag_size;
     }
     Result result;
-    warpcipher::run(engine_, {&m, 1}, {&result, 1}, stream_);
-    engine().wait(stream_);
+    warpcipher::run(engine_, {&m, 1}, {&result, 1}, slot.stream());
+    slot.wait();
     if (result.status != Status::ok) fail({OpenFailure::Kind::bad_tag, place.chunk, 2 * place.page + 1});
   }
 
@@ -376,18 +359,20 @@ class Opening {
     });
     if (count == 0) return;
     const std::size_t list_size = count * sizeof(DeviceCopy);
-    const Scratch there(engine(), list_size + size, stream_);
+    SlotMemory slot(engine());
+    std::uint8_t* const there = slot.on_device(list_size + size);
+    slot.set_secret(there, list_size + size);
     SecretBytes here(list_size + size);
     std::size_t number = 0, at = list_size;
     for_heads([&](std::uint8_t* out, const std::uint8_t* data, std::size_t len) {
-      const DeviceCopy copy{out, there.memory() + at, len};
+      const DeviceCopy copy{out, there + at, len};
       std::memcpy(here.data() + number++ * sizeof copy, &copy, sizeof copy);
       std::memcpy(here.data() + at, data, len);
       at += len;
     });
-    engine().copy_to_device(there.memory(), here.data(), here.size(), stream_);
-    engine().copy_many(reinterpret_cast<const DeviceCopy*>(there.memory()), count, Pace::full, stream_);
-    engine().wait(stream_);
+    engine().copy_to_device(there, here.data(), here.size(), slot.stream());
+    engine().copy_many(reinterpret_cast<const DeviceCopy*>(there), count, Pace::full, slot.stream());
+    slot.wait();
   }
 
   const std::string_view engine_;
