@@ -18,7 +18,6 @@ void bind_sealing(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
-void bind_parquet_open(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);
 void bind_queue(nanobind::module_& m);
 void bind_random(nanobind::module_& m);

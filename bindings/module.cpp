@@ -45,7 +45,6 @@ WARPCIPHER_MODULE(_native, m) {
   bind_file(m);
   bind_sealing(m);
   bind_parquet(m);
-  bind_parquet_open(m);
   bind_pinned(m);
   bind_queue(m);
   bind_thrift(m);

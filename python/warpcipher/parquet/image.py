@@ -82,11 +82,6 @@ def footer_in_place(file: BaseFile, row_groups: Sequence[int], columns: Sequence
     return _write(file, row_groups, memoryview(chunks).cast("Q"))
 
 
-def overview(file: BaseFile) -> bytes:
-    """The same of all row groups and the columns whose keys are there."""
-    return footer_in_place(file, range(file.num_row_groups), file.readable())
-
-
 def _write(file: BaseFile, row_groups: Sequence[int], chunks: memoryview) -> bytes:
     fields = dict(file.footer.outline)
     fields.pop(md.ENCRYPTION_ALGORITHM, None)

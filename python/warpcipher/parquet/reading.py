@@ -14,7 +14,7 @@ from .decode import ArrowDecoder
 from .device import CudfDecoder, Device
 from .file import BaseFile
 from .footer import PLAIN_MAGIC, describe
-from .image import Image, Progress, enclosed, overview
+from .image import Image, Progress, enclosed, footer_in_place
 from .keyring import Keys
 from .storage import Dest, Source, SourceLike, refuse_source, writing
 
@@ -58,7 +58,8 @@ class ParquetFile(BaseFile):
         """The shortest plain Parquet file with this schema, these statistics and no data, for
         `pyarrow.parquet.read_metadata(io.BytesIO(...))`. Sizes and offsets are those of the
         encrypted file; columns without a key are empty in it."""
-        return PLAIN_MAGIC + enclosed(overview(self))
+        footer = footer_in_place(self, range(self.num_row_groups), self.readable())
+        return PLAIN_MAGIC + enclosed(footer)
 
     @property
     def schema(self) -> pyarrow.Schema:
