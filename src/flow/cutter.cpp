@@ -8,7 +8,7 @@
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
-#include "flow/poly1305_pieces.hpp"
+#include "flow/piece_tags.hpp"
 
 namespace warpcipher {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/wipe.hpp"
-#include "flow/gcm_pieces.hpp"
+#include "flow/piece_tags.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {

@@ -12,11 +12,10 @@
 
 #include "core/sort_runs.hpp"
 #include "core/thread_pool.hpp"
-#include "flow/active_transfers.hpp"
-#include "flow/can_coalesce.hpp"
 #include "flow/contiguous_runs.hpp"
 #include "flow/transfer_modes.hpp"
 #include "flow/transfer_ring.hpp"
+#include "flow/transfer_settings.hpp"
 
 namespace warpcipher {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "flow/can_coalesce.hpp"
+#include "flow/contiguous_runs.hpp"
 
 namespace warpcipher {
 namespace {

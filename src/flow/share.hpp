@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One batch in host memory on two engines at the same time: its front goes through a device, the CPU does the rest. A
 // message across the border is cut there (cutter.hpp has the chaining values), and its tag is computed from the tags of
-// its parts (gcm_pieces.hpp).
+// its parts (piece_tags.hpp).
 //
 //   messages    [ 0 ][ 1 ][    2   .     ][ 3 ]
 //   device      [ 0 ][ 1 ][ 2 front ]                several devices: dealt to them in pieces (transfer_ring.hpp)

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "flow/active_transfers.hpp"
 #include "flow/copy.hpp"
+#include "flow/transfer_settings.hpp"
 
 namespace warpcipher {
 namespace {

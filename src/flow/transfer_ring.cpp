@@ -1,13 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/transfer_ring.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
-#include "flow/active_transfers.hpp"
+#include "flow/transfer_settings.hpp"
+#include "message/plan.hpp"
+#include "message/tag.hpp"
 
 namespace warpcipher {
+
+TransferSlot::TransferSlot(DeviceEngine& engine, int device, std::size_t size, TransferBatch& batch, CopyJob& job)
+    : engine_(engine),
+      device_(device),
+      size_(size),
+      batch_(batch),
+      job_(job),
+      bounce_(engine),
+      piece_(batch.messages, size) {
+  const SelectedDevice scope(engine, device);
+  stream_ = engine.create_stream();
+  try {
+    memory_ = static_cast<std::uint8_t*>(engine.allocate(size, stream_));
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+TransferSlot::~TransferSlot() { release(); }
+
+// After an error the cores and the stream may still use the buffers: waits for them.
+void TransferSlot::release() noexcept {
+  job_.cancel();
+  try {
+    const SelectedDevice scope(engine_, device_);
+    if (!piece_.empty()) {
+      try {
+        engine_.wait(stream_);
+      } catch (const Error&) {  // the error that brought us here is already reported
+      }
+    }
+    if (memory_ != nullptr) engine_.deallocate(memory_, size_, memory_used_, stream_);
+    engine_.destroy_stream(stream_);
+  } catch (const Error&) {  // the driver is gone, and with it what it held
+  }
+}
+
+bool TransferSlot::add(std::size_t index, std::size_t count, const TransferMode& mode) {
+  if (!piece_.empty() && mode_ != &mode) return false;
+  mode_ = &mode;
+  return piece_.add(index, count, mode.layout);
+}
+
+void TransferSlot::add(Part part, const TransferMode& mode) {
+  mode_ = &mode;
+  piece_.add(std::move(part), mode.layout);
+}
+
+PieceTransfer TransferSlot::transfer() {
+  return {engine_, stream_, memory_, bounce_.data(), piece_, listed_, batch_.lists, is_last_};
+}
+
+void TransferSlot::send(bool is_last) {
+  is_last_ = is_last;
+  piece_.place_tags(mode_->layout);
+  const std::size_t bounce_len = mode_->bounce_len(piece_);
+  // With texts in the buffer the second piece of a batch is nearly as large as the slot: then it grows no more.
+  bounce_.reserve(bounce_len, mode_->cores_copy_in ? size_ : bounce_len);
+  mode_->prepare(transfer());
+  if (!mode_->cores_copy_in) return launch();
+  std::vector<DeviceCopy>& copies = batch_.lists.merged;
+  copies.clear();
+  for (const TransferPiece::Item& item : piece_.items()) {
+    append_range(copies, {bounce_.data() + item.at, piece_.message(item).in, piece_.in_len(item)});
+  }
+  job_.start(copies);
+  state_ = State::copying_in;
+}
+
+void TransferSlot::launch() {
+  const SelectedDevice scope(engine_, device_);
+  memory_used_ = std::max(memory_used_, piece_.device_len());
+  mode_->copy_in(transfer());
+  run_on_device();
+  mode_->copy_out(transfer());
+  state_ = State::on_device;
+}
+
+Message TransferSlot::on_device(const TransferPiece::Item& item, std::uint8_t* tag) {
+  Message m = item.part != nullptr ? item.part->runnable() : piece_.message(item);
+  m.out_len = std::max(m.in_len, m.output_len());
+  m.memory = Memory::device;
+  m.in = m.out = memory_ + item.at;
+  m.tag = m.tag_len != 0 ? tag : nullptr;
+  // The host compares tags, so that the engine need not wait for its own verdict; a part has no verdict of its own.
+  if (m.is_part) m.tag_len = item.part->tags->tag_len();
+  if (m.tag_len != 0 && !m.is_part && !m.algorithm().mode.authenticates_tag_len) m.tag_len = full_tag_len;
+  m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
+  if (m.compute_tag && m.algorithm().mode.id == Mode::gcm_siv) {
+    auto& iv = batch_.given_tags.emplace_back();
+    std::memcpy(iv.data(), m.iv, gcm_siv_nonce_len);
+    std::memcpy(iv.data() + gcm_siv_nonce_len, piece_.message(item).tag, full_tag_len);
+    m.iv = iv.data();
+    m.iv_len = iv.size();
+  }
+  return m;
+}
+
+void TransferSlot::run_on_device() {
+  batch_.on_device.clear();
+  batch_.indices.clear();
+  batch_.given_tags.clear();  // an engine has read them before it returned
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  const TagPlaces tags = mode_->tag_places(piece_);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const TransferPiece::Item& item = items[i];
+    if (item.count > 1) {
+      engine_.run_sectors(on_device(item, nullptr), item.count, stream_);
+      continue;
+    }
+    std::uint8_t* const tag =
+        mode_->kernels_write_to_bounce ? bounce_.data() + tags.offset(item, i) : memory_ + item.tag_at;
+    batch_.on_device.push_back(on_device(item, tag));
+    batch_.indices.push_back(item.index);
+  }
+  if (batch_.on_device.empty()) return;
+  batch_.part_statuses.assign(batch_.on_device.size(), Status::ok);
+  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
+  for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
+    if (batch_.part_statuses[i] != Status::ok) batch_.statuses[batch_.indices[i]] = batch_.part_statuses[i];
+  }
+}
+
+// Adds the tag of a part to that of its message. After the last part, writes the tag or checks it.
+bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag) {
+  const Message& m = piece_.message(item);
+  Secret<std::uint8_t[full_tag_len]> tag;
+  if (item.part != nullptr && item.part->tags != nullptr) {
+    PieceTags& tags = *item.part->tags;
+    tags.add(item.part->offset, m.in_len, computed_tag);
+    if (!item.part->last) return true;
+    tags.tag(*tag);
+  } else {
+    std::memcpy(*tag, computed_tag, full_tag_len);
+  }
+  if (settle_tag(m, *tag)) return true;
+  batch_.statuses[item.index] = Status::invalid_tag;
+  return false;
+}
+
+// Settles the tags, and has the cores copy results that are in the bounce buffer. Nothing is copied of a text whose tag
+// is wrong.
+void TransferSlot::collect() {
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  const TagPlaces tags = mode_->tag_places(piece_);
+  std::vector<DeviceCopy>& copies = batch_.lists.merged;
+  copies.clear();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const TransferPiece::Item& item = items[i];
+    const Message& m = piece_.message(item);
+    const bool has_tag_here = m.tag_len != 0 && !mode_->writes_tag(item, m);
+    if (has_tag_here && !is_authentic(item, bounce_.data() + tags.offset(item, i))) continue;
+    if (mode_->cores_copy_out) append_range(copies, {m.out, bounce_.data() + item.at, piece_.output_len(item)});
+  }
+  job_.start(copies);
+  state_ = State::copying_out;
+}
+
+bool TransferSlot::advance(bool first) {
+  switch (state_) {
+    case State::filling:
+      return false;
+    case State::copying_in:
+      if (!job_.done()) return false;
+      launch();
+      return true;
+    case State::on_device: {
+      if (!first) return false;
+      const SelectedDevice scope(engine_, device_);
+      if (!engine_.is_done(stream_)) return false;
+      collect();
+      return true;
+    }
+    case State::copying_out:
+      if (!job_.done()) return false;
+      piece_.clear();
+      state_ = State::filling;
+      return true;
+  }
+  return false;
+}
+
+void TransferSlot::wait() {
+  const SelectedDevice scope(engine_, device_);
+  engine_.wait(stream_);
+}
+
 namespace {
 
 constexpr std::chrono::microseconds time_between_looks{20};

@@ -15,8 +15,8 @@
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 #include "flow/copy.hpp"
-#include "flow/file/file_work.hpp"
-#include "flow/file/read_plain.hpp"
+#include "flow/file/read_chunks.hpp"
+#include "flow/file/work.hpp"
 #include "flow/slot_memory.hpp"
 #include "parquet/page_header.hpp"
 

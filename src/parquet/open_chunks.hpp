@@ -4,7 +4,7 @@
 //   threads       find the modules of a chunk by their lengths, and decrypt its page headers     (page_modules.hpp)
 //   then          where everything goes is known, as headers have lost their padding             (page_header.hpp)
 //   read_chunks() reads and decrypts the pages, to where they go                                 (read_chunks.hpp)
-//   read_plain()  reads chunks that are not encrypted                                            (read_plain.hpp)
+//   read_plain()  reads chunks that are not encrypted                                            (read_chunks.hpp)
 //   at the end    the headers are put before their pages
 //
 // So what comes out are plain chunks, and on a device plaintext of pages is never in host memory.

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/signals.hpp"
-#include "flow/bounce_buffer.hpp"
+#include "flow/slot_memory.hpp"
 #include "queue/state.hpp"
 
 namespace warpcipher {

@@ -14,8 +14,8 @@
 
 #include "cases.hpp"
 #include "engine/cuda/engine.hpp"
-#include "flow/file/read_plain.hpp"
-#include "flow/file/write_plain.hpp"
+#include "flow/file/read_chunks.hpp"
+#include "flow/file/write_chunks.hpp"
 #include "unnamed_file.hpp"
 
 namespace {

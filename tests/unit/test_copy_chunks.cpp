@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "flow/file/file_work.hpp"
+#include "flow/file/work.hpp"
 #include "message/key.hpp"
 #include "mode/algorithm.hpp"
 #include "support.hpp"

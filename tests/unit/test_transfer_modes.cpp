@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "flow/bounce_buffer.hpp"
+#include "flow/slot_memory.hpp"
 #include "flow/transfer_modes.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts written to a file as they are (file/write_plain.hpp), of a device too: one that is made of host memory.
-#include "flow/file/write_plain.hpp"
+// Texts written to a file as they are (flow/file/write_chunks.hpp), of a device too: one that is made of host memory.
+#include "flow/file/write_chunks.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

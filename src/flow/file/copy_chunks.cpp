@@ -13,7 +13,7 @@
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "dispatch/run.hpp"
-#include "flow/file/file_work.hpp"
+#include "flow/file/work.hpp"
 
 namespace warpcipher {
 namespace {

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "dispatch/columns.hpp"
-#include "flow/file/chunk_mac.hpp"
+#include "flow/file/file_piece.hpp"
 #include "flow/file/joint.hpp"
-#include "flow/file/piece_columns.hpp"
 #include "flow/file/reading.hpp"
-#include "flow/file/slots.hpp"
+#include "flow/file/work.hpp"
 #include "flow/slot_memory.hpp"
 
 namespace warpcipher {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "flow/file/file_work.hpp"
+#include "flow/file/work.hpp"
 #include "flow/file/write_chunks.hpp"
 
 namespace warpcipher {

@@ -20,9 +20,9 @@
 #include "core/error.hpp"
 #include "dispatch/columns.hpp"
 #include "engine/device_engine.hpp"
-#include "flow/file/piece_columns.hpp"
+#include "flow/file/file_piece.hpp"
 #include "flow/file/reading.hpp"
-#include "flow/file/slots.hpp"
+#include "flow/file/work.hpp"
 
 namespace warpcipher {
 

@@ -2,13 +2,18 @@
 #include "flow/file/read_chunks.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "core/wipe.hpp"
+#include "dispatch/run.hpp"
 #include "dispatch/select.hpp"
 #include "flow/copy.hpp"
 #include "flow/file/reading.hpp"
 
 namespace warpcipher {
+
 namespace {
 
 // Calls body(begin, len) for the ranges of `out` that are written to; those that touch are one. None leaves `out`,
@@ -74,6 +79,103 @@ std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks
   DeviceEngine& device = select_device_engine(engine);
   return wiping([&] { return read_to_device(engine, device, chunks, rooms, stream, options); },
                 [&] { wipe_on_device(chunks, device, stream); });
+}
+
+// To host memory: each thread reads a piece into a buffer of its own, which a core's cache holds, and decrypts it.
+
+namespace {
+
+// Processor time of a 2-core EPYC for chunks of 16 KiB, a file in memory: pieces of 64 KiB 0.37 ns a byte, of 256 KiB
+// to 1 MiB 0.34 to 0.36, of 4 MiB, which no core's cache holds, 0.36 to 0.41.
+constexpr std::size_t most_read_len = std::size_t{512} << 10;
+constexpr std::size_t least_read_len = std::size_t{64} << 10;
+constexpr std::size_t pieces_of_thread = 4;  // of each thread, so that threads end together
+
+class HostWorker {
+ public:
+  HostWorker(std::string_view engine, Reading& reading, const MacCheck& mac, std::size_t room)
+      : engine_(engine), reading_(reading), chunks_(reading.chunks()), room_(room), mac_(mac) {}
+  HostWorker(const HostWorker&) = delete;
+  HostWorker& operator=(const HostWorker&) = delete;
+  ~HostWorker() {
+    if (held_plaintext_) secure_wipe(buffer_.get(), room_);
+  }
+
+  void work() {
+    while (reading_.next(piece_)) {
+      if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::uint8_t[]>(room_);
+      if (!reading_.read(piece_, buffer_.get())) return;
+      if (const auto failure = mac_.find_bad_tag(piece_, buffer_.get())) return reading_.fail(*failure);
+      if (!decrypt()) return;
+    }
+  }
+
+ private:
+  bool decrypt() {
+    held_plaintext_ = held_plaintext_ || piece_.is_partial;
+    messages_.clear();
+    for (const FilePiece::Item& item : piece_.items) messages_.push_back(message(item));
+    results_.assign(messages_.size(), {});
+    reading_.naming(piece_, [&] { run(engine_, messages_, results_); });
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      if (results_[k].status == Status::ok) continue;
+      reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
+      return false;
+    }
+    if (!piece_.is_partial) return true;
+    for (const FilePiece::Item& item : piece_.items) {
+      std::copy_n(buffer_.get() + item.at + chunks_.skip(item.chunk), chunks_.take(item.chunk),
+                  chunks_.out.data() + item.place);
+    }
+    return true;
+  }
+
+  Message message(const FilePiece::Item& item) {
+    const std::span<const std::uint8_t> aad = chunks_.aad_of(item.chunk);
+    Message m;
+    m.key = &chunks_.key(item.chunk);
+    m.direction = Direction::decrypt;
+    m.in = buffer_.get() + item.at;
+    m.in_len = m.out_len = chunks_.lengths[item.chunk];
+    m.out = piece_.is_partial ? buffer_.get() + item.at : chunks_.out.data() + item.place;
+    m.iv = iv_of(chunks_, item, buffer_.get());
+    m.iv_len = chunks_.iv_len;
+    m.aad = aad.data();
+    m.aad_len = aad.size();
+    if (m.algorithm().is_aead()) {
+      m.tag = buffer_.get() + item.at + m.in_len;
+      m.tag_len = chunks_.tag_len;
+    }
+    return m;
+  }
+
+  const std::string_view engine_;
+  Reading& reading_;
+  const FileChunks& chunks_;
+  const std::size_t room_;
+  std::unique_ptr<std::uint8_t[]> buffer_;
+  bool held_plaintext_ = false;  // of chunks of which a part is wanted
+  FilePiece piece_;
+  MacCheck mac_;
+  std::vector<Message> messages_;
+  std::vector<Result> results_;
+};
+
+}  // namespace
+
+std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ChunkRooms& rooms,
+                                        const ReadOptions& options) {
+  const std::uint64_t total = rooms.total();
+  const std::size_t piece_len = options.piece_len != 0
+                                    ? options.piece_len
+                                    : static_cast<std::size_t>(std::clamp<std::uint64_t>(
+                                          total / (pieces_of_thread * options.threads), least_read_len, most_read_len));
+  const std::size_t room = rooms.for_piece(piece_len);
+  const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
+  Reading reading(chunks, options, room);
+  const MacCheck mac(chunks);
+  return reading.run(threads_with_buffers(std::clamp<std::size_t>(pieces, 1, options.threads), room),
+                     [&] { HostWorker(engine, reading, mac, room).work(); });
 }
 
 }  // namespace warpcipher

@@ -15,14 +15,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "engine/stream.hpp"
 #include "flow/file/file_piece.hpp"
 #include "flow/file/sealing.hpp"
-#include "flow/file/slots.hpp"
+#include "flow/file/work.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 
@@ -48,5 +51,24 @@ inline constexpr std::size_t most_device_chunk_len = PinnedBudget::most / slots_
 // out_of_memory}; what options.check throws.
 std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks& chunks, Stream stream,
                                        const ReadOptions& options);
+
+// Reads bytes of a file that are not encrypted into memory of the host or of a device, on all cores. To a device each
+// thread has two slots of page-locked memory (see read_chunks.hpp), which are copied to where the bytes belong.
+
+struct PlainBytes {
+  int descriptor = -1;           // of a file that takes pread()
+  std::uint64_t begin = 0;       // of the bytes in it
+  Memory memory = Memory::host;  // of out; device: the current one
+  std::span<std::uint8_t> out = {};
+  std::span<const std::uint8_t> source = {};  // where descriptor is -1: memory that holds the bytes
+};
+
+// Fills `out`. Returns when all is there, or why it is not (the failure's chunk is 0): then and after an exception
+// what `out` holds is of no use. engine, stream, options: as of read_chunks().
+//
+// Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,
+// out_of_memory}; what options.check throws.
+std::optional<ReadFailure> read_plain(std::string_view engine, const PlainBytes& bytes, Stream stream,
+                                      const ReadOptions& options);
 
 }  // namespace warpcipher

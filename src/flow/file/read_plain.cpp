@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flow/file/read_plain.hpp"
+#include "flow/file/read_chunks.hpp"
 
 #include <unistd.h>
 
@@ -13,9 +13,8 @@
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
-#include "flow/file/file_work.hpp"
 #include "flow/file/sealing.hpp"
-#include "flow/file/slots.hpp"
+#include "flow/file/work.hpp"
 
 namespace warpcipher {
 namespace {

@@ -13,9 +13,8 @@
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 #include "flow/file/file_target.hpp"
-#include "flow/file/file_work.hpp"
 #include "flow/file/read_chunks.hpp"
-#include "flow/file/slots.hpp"
+#include "flow/file/work.hpp"
 #include "flow/slot_memory.hpp"
 #include "mode/algorithm.hpp"
 
@@ -74,19 +73,60 @@ struct WrittenPiece {
   std::size_t len = 0;  // of ciphertexts and tags in a slot
 };
 
+// What a thread does that writes: one slot goes to the file while the other is filled. Slot: load() fills it with the
+// next piece, false when there is none; write() writes what it holds, if anything, false where that failed.
+template <class Slot>
+void write_in_turns(std::array<Slot, slots_of_thread>& slots) {
+  for (std::size_t turn = 0; slots[turn % slots_of_thread].write(); ++turn) {
+    if (slots[turn % slots_of_thread].load()) continue;
+    slots[(turn + 1) % slots_of_thread].write();
+    return;
+  }
+}
+
+// What the threads of one call share, whatever they write.
 class Writing {
  public:
-  // file_end: of what is written.
-  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint64_t file_end)
-      : chunks_(chunks),
-        parts_(chunks.parts),
-        work_(options.check),
-        target_(chunks.descriptor, file_end, work_),
-        room_(room) {}
+  // size: of the file, at the end of what is written.
+  Writing(int descriptor, std::span<const TextPart> parts, std::uint64_t size, const WriteOptions& options)
+      : parts_(parts), work_(options.check), target_(descriptor, size, work_) {}
 
-  const ChunksToWrite& chunks() const { return chunks_; }
   const TextParts& parts() const { return parts_; }
   FileTarget& target() { return target_; }
+
+  template <class Body>
+  std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
+    if (!target_.failure()) work_.run(threads, body);
+    return target_.failure();
+  }
+
+  // The same by slots of each thread: Slot(engine, more...).
+  template <class Slot, class... More>
+  std::optional<WriteFailure> run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
+    const int device = engine.current_device();
+    return run(threads, [&] {
+      const SelectedDevice scope(engine, device);  // before the slots, and so there when they go
+      std::array<Slot, slots_of_thread> slots{Slot(engine, more...), Slot(engine, more...)};
+      write_in_turns(slots);
+    });
+  }
+
+ protected:
+  bool goes_on() const { return work_.goes_on(); }
+
+ private:
+  const TextParts parts_;
+  FileWork work_;
+  FileTarget target_;
+};
+
+class ChunkWriting : public Writing {
+ public:
+  // file_end: of what is written.
+  ChunkWriting(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint64_t file_end)
+      : Writing(chunks.descriptor, chunks.parts, file_end, options), chunks_(chunks), room_(room) {}
+
+  const ChunksToWrite& chunks() const { return chunks_; }
 
   // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
   static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
@@ -95,7 +135,7 @@ class Writing {
   }
 
   bool next(WrittenPiece& piece) {
-    if (!work_.goes_on()) return false;
+    if (!goes_on()) return false;
     const std::lock_guard lock(mutex_);
     piece = {next_, 0, text_begin_, 0, 0};
     while (next_ < chunks_.count) {
@@ -110,17 +150,8 @@ class Writing {
     return piece.count != 0;
   }
 
-  template <class Body>
-  std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
-    if (!target_.failure()) work_.run(threads, body);
-    return target_.failure();
-  }
-
  private:
   const ChunksToWrite& chunks_;
-  const TextParts parts_;
-  FileWork work_;
-  FileTarget target_;
   const std::size_t room_;
   std::mutex mutex_;
   std::size_t next_ = 0;
@@ -131,7 +162,7 @@ class Writing {
 // page-locked memory for the ciphertext, and the stream that orders its work.
 class WriteSlot {
  public:
-  WriteSlot(std::string_view name, DeviceEngine& engine, Writing& writing, std::size_t room)
+  WriteSlot(DeviceEngine& engine, std::string_view name, ChunkWriting& writing, std::size_t room)
       : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room), slot_(engine) {}
 
   // Takes the next piece and starts to encrypt it; false when there is none. The slot is empty.
@@ -165,7 +196,7 @@ class WriteSlot {
       if (!chunks_.tags.empty()) {
         std::memcpy(chunks_.tags.data() + i * chunks_.tag_len, pinned_ + at + chunks_.lengths[i], chunks_.tag_len);
       }
-      at += Writing::room_of(chunks_, i);
+      at += ChunkWriting::room_of(chunks_, i);
     }
     return writing_.target().write(pinned_ + begin, len, position);
   }
@@ -190,7 +221,7 @@ class WriteSlot {
       in_offsets_.push_back(in);
       out_offsets_.push_back(out);
       in += chunks_.lengths[i];
-      out += Writing::room_of(chunks_, i);
+      out += ChunkWriting::room_of(chunks_, i);
     }
     Columns columns;
     columns.direction = Direction::encrypt;
@@ -223,7 +254,7 @@ class WriteSlot {
 
   const std::string_view name_;
   DeviceEngine& engine_;
-  Writing& writing_;
+  ChunkWriting& writing_;
   const ChunksToWrite& chunks_;
   const std::size_t room_;
   SlotMemory slot_;
@@ -237,6 +268,86 @@ class WriteSlot {
   std::vector<Result> results_;
 };
 
+// --- texts as they are ---
+
+class PlainWriting : public Writing {
+ public:
+  PlainWriting(int descriptor, std::span<const TextPart> parts, std::uint64_t total, const WriteOptions& options,
+               std::size_t piece_len)
+      : Writing(descriptor, parts, total, options), cutter_(total, piece_len) {}
+
+  // The next piece for this thread; empty when there is none, or something failed.
+  TextCutter::Piece next() { return goes_on() ? cutter_.next() : TextCutter::Piece{}; }
+
+ private:
+  TextCutter cutter_;
+};
+
+// Page-locked memory on its way from the device to the file.
+class PlainWriteSlot {
+ public:
+  PlainWriteSlot(DeviceEngine& engine, PlainWriting& writing, std::size_t room)
+      : engine_(engine), writing_(writing), room_(room), slot_(engine) {}
+
+  bool load() {
+    piece_ = writing_.next();
+    if (piece_.len == 0) return false;
+    if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
+    used_ = std::max(used_, piece_.len);
+    slot_.set_secret(pinned_, used_);
+    std::uint8_t* to = pinned_;
+    writing_.parts().for_range(piece_.begin, piece_.len, [&](Memory memory, const std::uint8_t* data, std::size_t len) {
+      if (memory == Memory::device) {
+        engine_.copy_to_host(to, data, len, slot_.stream());
+      } else {
+        std::copy_n(data, len, to);
+      }
+      to += len;
+    });
+    return true;
+  }
+
+  bool write() {
+    if (piece_.len == 0) return true;
+    slot_.wait();
+    const TextCutter::Piece piece = piece_;
+    piece_ = {};
+    return writing_.target().write(pinned_, piece.len, piece.begin);
+  }
+
+ private:
+  DeviceEngine& engine_;
+  PlainWriting& writing_;
+  const std::size_t room_;
+  SlotMemory slot_;
+  std::uint8_t* pinned_ = nullptr;
+  std::size_t used_ = 0;
+  TextCutter::Piece piece_;
+};
+
+std::optional<WriteFailure> write_from_host(int descriptor, std::span<const TextPart> parts, std::uint64_t total,
+                                            const WriteOptions& options) {
+  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : most_slot_len;
+  PlainWriting writing(descriptor, parts, total, options, piece_len);
+  const std::uint64_t pieces = (total - 1) / piece_len + 1;
+  return writing.run(std::min<std::uint64_t>(threads_for(options.threads), pieces), [&] {
+    for (TextCutter::Piece piece = writing.next(); piece.len != 0; piece = writing.next()) {
+      std::uint64_t position = piece.begin;
+      bool is_written = true;
+      writing.parts().for_range(piece.begin, piece.len, [&](Memory, const std::uint8_t* data, std::size_t len) {
+        is_written = is_written && writing.target().write(data, len, position);
+        position += len;
+      });
+      if (!is_written) return;
+    }
+  });
+}
+
+std::uint64_t checked_size(std::span<const TextPart> parts) {
+  for (const TextPart& part : parts) check_buffer_len("a part", part.len);
+  return TextParts(parts).size();
+}
+
 }  // namespace
 
 std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksToWrite& chunks,
@@ -249,8 +360,8 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   for (std::size_t i = 0; i < chunks.count; ++i) {
     const std::uint64_t len_in_file = chunks.lengths[i] + (chunks.tags.empty() ? chunks.tag_len : 0);
     file_end = std::max(file_end, chunks.file_offsets[i] + len_in_file);
-    longest = std::max(longest, Writing::room_of(chunks, i));
-    total += Writing::room_of(chunks, i);
+    longest = std::max(longest, ChunkWriting::room_of(chunks, i));
+    total += ChunkWriting::room_of(chunks, i);
   }
   std::size_t threads = threads_for(options.threads);
   const std::size_t piece_len =
@@ -258,14 +369,30 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   const auto room = std::max(longest, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, total)));
   if (room == 0) return std::nullopt;
   threads = threads_with_slots(threads, total, room);
-  Writing writing(chunks, options, room, file_end);
-  const int device = device_engine.current_device();
-  return writing.run(threads, [&] {
-    const SelectedDevice scope(device_engine, device);  // before the slots, and so there when they go
-    std::array<WriteSlot, slots_of_thread> slots{WriteSlot(engine, device_engine, writing, room),
-                                                 WriteSlot(engine, device_engine, writing, room)};
-    write_in_turns(slots);
-  });
+  ChunkWriting writing(chunks, options, room, file_end);
+  return writing.run_slots<WriteSlot>(threads, device_engine, engine, writing, room);
+}
+
+std::optional<WriteFailure> write_plain(DeviceEngine& engine, int descriptor, std::span<const TextPart> parts,
+                                        const WriteOptions& options) {
+  const std::uint64_t total = checked_size(parts);
+  if (total == 0) return std::nullopt;
+  const std::size_t most = threads_for(options.threads);
+  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(total, most);
+  const auto room =
+      static_cast<std::size_t>(std::min<std::uint64_t>({piece_len, total, PinnedBudget::most / slots_of_thread}));
+  PlainWriting writing(descriptor, parts, total, options, room);
+  return writing.run_slots<PlainWriteSlot>(threads_with_slots(most, total, room), engine, writing, room);
+}
+
+std::optional<WriteFailure> write_plain(std::string_view engine, int descriptor, std::span<const TextPart> parts,
+                                        const WriteOptions& options) {
+  const std::uint64_t total = checked_size(parts);
+  if (total == 0) return std::nullopt;
+  const bool on_device =
+      std::any_of(parts.begin(), parts.end(), [](const TextPart& part) { return part.memory == Memory::device; });
+  if (!on_device) return write_from_host(descriptor, parts, total, options);
+  return write_plain(select_device_engine(engine), descriptor, parts, options);
 }
 
 }  // namespace warpcipher

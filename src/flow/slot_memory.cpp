@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flow/bounce_buffer.hpp"
+#include "flow/slot_memory.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <new>
 
 #include "flow/copy.hpp"
-#include "flow/slot_memory.hpp"
 
 namespace warpcipher {
+
 namespace {
 
 // Blocks that a thread keeps: as many as the slots of one payload use. Others are wiped at once.
