@@ -212,7 +212,7 @@ class Opening {
       chunks.file_offsets = pages.offsets;
       chunks.lengths = pages.lengths;
       chunks.ivs = pages.ivs;
-      chunks.iv_len = iv_size();
+      chunks.iv_len = is_authenticated() ? nonce_size : counter_iv_size;
       chunks.aad = pages.aads;
       chunks.aad_offsets = pages.aad_offsets;
       chunks.aad_lengths = pages.aad_lengths;
@@ -230,8 +230,6 @@ class Opening {
       if (!failure_) read_long_page(place);
     }
   }
-
-  std::size_t iv_size() const { return is_authenticated() ? nonce_size : counter_iv_size; }
 
   void add_pages(std::size_t chunk, std::vector<Pages>& all, std::vector<Pages::Place>& long_ones) {
     const Key* const key = wanted_.page_keys[wanted_.key_index[chunk]];

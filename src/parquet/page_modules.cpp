@@ -139,28 +139,18 @@ PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bo
   return found;
 }
 
-namespace {
-
-void check_head(std::size_t size, std::uint64_t module) {
-  if (size >= head_size && module <= size - head_size) return;
-  refuse("a module at " + std::to_string(module) + " in " + std::to_string(size) + " bytes");
-}
-
-void check_lengths(std::size_t modules, std::size_t lengths) {
-  if (modules == lengths) return;
-  refuse(std::to_string(lengths) + " lengths for " + std::to_string(modules) + " modules");
-}
-
-}  // namespace
-
 ModuleTexts write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
                         std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode) {
-  check_lengths(modules.size(), lengths.size());
-  check_lengths(modules.size() * nonce_size, nonces.size());
+  if (lengths.size() != modules.size() || nonces.size() != nonce_size * modules.size()) {
+    refuse(std::to_string(lengths.size()) + " lengths and " + std::to_string(nonces.size()) + " bytes of nonces for " +
+           std::to_string(modules.size()) + " modules");
+  }
   ModuleTexts found;
   found.texts.reserve(modules.size());
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    check_head(out.size(), modules[i]);
+    if (out.size() < head_size || modules[i] > out.size() - head_size) {
+      refuse("a module at " + std::to_string(modules[i]) + " in " + std::to_string(out.size()) + " bytes");
+    }
     const std::uint64_t length = lengths[i] + nonce_size + (counter_mode ? 0 : tag_size);
     if (length > UINT32_MAX) refuse("a module of " + std::to_string(length) + " bytes: its length has 32 bits");
     store_le32(out.data() + modules[i], static_cast<std::uint32_t>(length));

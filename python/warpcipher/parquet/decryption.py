@@ -82,10 +82,7 @@ class Decryption:
         if failure is not None:
             with self._file.finding_modules():
                 _raise(self.chunks[failure[1]], *failure)
-        self._keep(column(found), column(pages), start, crypto.page_overhead)
-        return sum(each.size for each in self.decrypted)
-
-    def _keep(self, outs: memoryview, places: memoryview, start: int, overhead: int) -> None:
+        outs, places = column(found), column(pages)
         for number, chunk in enumerate(self.chunks):
             at, size, first, count = outs[4 * number : 4 * number + 4]
             where = places[_PAGE_FIELDS * first : _PAGE_FIELDS * (first + count)]
@@ -93,9 +90,10 @@ class Decryption:
             data = max(chunk.data - chunk.start, 0)
             if chunk.key is not None:
                 data = where[_PAGE_FIELDS + 1] if chunk.dictionary and count > 1 else 0
-            shrunk = chunk.size - size - overhead * count
+            shrunk = chunk.size - size - crypto.page_overhead * count
             begin = start + at
             self.decrypted.append(DecryptedChunk(chunk, begin, size, begin + data, shrunk, where))
+        return sum(each.size for each in self.decrypted)
 
 
 def _module_place(chunk: Chunk, module: int) -> Place:

@@ -40,7 +40,7 @@ class Device:
         with self._device:
             array = self._cupy.empty(len(data), "uint8")
             if len(data):  # not through `asarray`, which copies to memory of its own on the way
-                array.set(self._host(data))
+                array.set(importlib.import_module("numpy").frombuffer(data, "uint8"))
                 self._cupy.cuda.get_current_stream().synchronize()
             return array
 
@@ -64,12 +64,6 @@ class Device:
             self._device.synchronize()
             return found
 
-    @staticmethod
-    def _host(data: memoryview | bytearray) -> Any:
-        import numpy
-
-        return numpy.frombuffer(data, "uint8")
-
 
 class CudfDecoder:
     """pylibcudf on a GPU. device: as for `Device`. Raises ImportError where it is not installed."""
@@ -88,8 +82,7 @@ class CudfDecoder:
     def table(self, image: Image, columns: Sequence[str] | None) -> Any:
         """A `pylibcudf.io.types.TableWithMetadata` of these columns, None: all, of an image that
         has them."""
-        memory = self._device.filled(image)
-        parts = [memory]
+        parts = [self._device.filled(image)]
         try:
             parts.append(self._device.send(bytearray(enclosed(image.footer()))))
             parts.append(self._device.join(parts))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Places(NamedTuple):
-    """Where the extras of a chunk lie in the image, (offset, length) each; None: not there."""
+Places: TypeAlias = "Sequence[tuple[int, int] | None]"
+"""Where the column index, the offset index and the Bloom filter of a chunk lie in the image,
+(offset, length) each; None: not there."""
 
-    column_index: tuple[int, int] | None = None
-    offset_index: tuple[int, int] | None = None
-    bloom: tuple[int, int] | None = None
-
-
-NOWHERE = Places()
-_FIELDS = 12
-_LEFT_OUT = array("Q", bytes(8 * _FIELDS))
+NOWHERE: Places = (None, None, None)
+_LEFT_OUT = array("Q", bytes(8 * 12))  # as many fields as a PlainChunk has
 
 
 def _entry(decrypted: DecryptedChunk, places: Places) -> tuple[int, ...]:
@@ -253,7 +248,7 @@ class Image:
                 what = str(decrypted.chunk.place(OFFSET_INDEX))
                 index = write(move_offset_index(each.offset_index, decrypted, what))
             offsets.append(put(index))
-        places = map(Places, columns, offsets, blooms)
+        places = zip(columns, offsets, blooms, strict=True)
         return bytes(out) + enclosed(self.footer(dict(zip(keys, places, strict=True))))
 
     def footer(self, places: dict[tuple[int, int], Places] | None = None) -> bytes:
