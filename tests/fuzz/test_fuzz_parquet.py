@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ import warpcipher as wc
 from parquet_cases import (
     CTR,
     GCM,
+    KEY,
     KEYS,
-    module_starts,
     modules_of,
     pa,
     pq,
@@ -138,9 +139,7 @@ def test_changes_are_refused_or_change_nothing(choose: random.Random) -> None:
 
 
 @pytest.mark.cases(100)
-def test_the_scan_of_a_file_is_the_walk_through_its_bytes(
-    choose: random.Random, tmp_path: Path
-) -> None:
+def test_modules_are_found_in_a_file_as_in_its_bytes(choose: random.Random, tmp_path: Path) -> None:
     data = bytearray()
     for _ in range(choose.randrange(8)):
         size = choose.choice((12, 28, 60, 505, 2000, choose.randrange(12, 700)))
@@ -149,18 +148,13 @@ def test_the_scan_of_a_file_is_the_walk_through_its_bytes(
         data = bytearray(changed(bytes(data), choose, [Start(0)]))
     path = tmp_path / "modules"
     path.write_bytes(data)
+    chunk = array("Q", (0, len(data), 0, 0, True, choose.random() < 0.5))  # SealedChunk
     outcomes = []
     with path.open("rb") as file:
-        for walk in (
-            lambda: module_starts(data, 0, len(data)),
-            lambda: (
-                memoryview(_native.scan_pages(file.fileno(), 0, len(data))[0]).cast("Q").tolist()
-            ),
-        ):
-            try:
-                outcomes.append(walk())
-            except ValueError as error:
-                outcomes.append(str(error))
+        for source in (bytes(data), file.fileno()):
+            out = bytearray(len(data))
+            options = [KEY], array("Q", [0]), False, b"", out, 0, "auto", 0
+            outcomes.append(_native.open_chunks(source, 0, chunk, *options))
     assert outcomes[0] == outcomes[1]
 
 
