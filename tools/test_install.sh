@@ -27,6 +27,7 @@ wanted="./include/warpcipher.h
 ./include/warpcipher/chunks.h
 ./include/warpcipher/columns.h
 ./include/warpcipher/core.h
+./include/warpcipher/files.h
 ./include/warpcipher/messages.h
 ./include/warpcipher/queue.h
 ./include/warpcipher/random.h

@@ -176,9 +176,8 @@ def run_columns(
     offsets:     where each begins in data; None: back to back, and in host memory they are all of
                  data: ValueError where some is left.
     key_index:   the key of each message, from 0; None if there is one key.
-    ivs:         the IVs of all messages, one after the other, of one length, which is the length of
-    ivs
-                 over the number of messages. 12 bytes for several messages are refused to encrypt
+    ivs:         the IVs of all messages, one after the other, of one length: that of ivs, divided
+                 by the number of messages. 12 bytes for several messages are refused to encrypt
                  by an AEAD: they look like one nonce for all.
     aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for
                  every message, else those ranges of it.

@@ -98,7 +98,7 @@ def keygen(
         if people:
             phrase = recipients.read_passphrase(people, "Passphrase of the new key", twice=True)
         made = chosen.make_key(template, phrase)
-        if made.public_file:
+        if chosen.public_suffix and made.public_file:
             beside.write_all(made.public_file, None)
         output.write_all(made.data, 0o600)
     document = {"path": path, "format": format_name, "template": template or None}

@@ -146,7 +146,7 @@ class RawTransfer(Transfer):
                 f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
                 f"files of {self._raw.algorithm} give away equal parts, or all "
                 "of their text. Run it once for each file with its own IV, or take "
-                "--format cobblestone-256, which needs none"
+                "`warpcipher encrypt`, which needs none"
             )
 
     def _warn_unauthenticated(self) -> None:

@@ -296,8 +296,8 @@ def _content(path: str, *, secret: bool = False) -> bytes:
 
 def _recipient(text: str) -> tuple[Format, list[Any]]:
     """The recipient of -r."""
-    of = _format_of(text.strip())
     try:
+        of = _format_of(text.strip())
         return of, of.public_keys(text.strip())
     except ValueError as error:
         if os.path.isfile(text):  # noqa: PTH113

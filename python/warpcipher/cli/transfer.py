@@ -117,7 +117,7 @@ class Transfer(Run):
                 f"format {self._format.name} does not authenticate the order and number of its "
                 "chunks: compare the file with a digest that you trust"
             )
-        elif self._format.authenticated and not self._format.binds_chunks and not self._encrypt:
+        elif not self._format.binds_chunks and not self._encrypt:
             warn(
                 f"format {self._format.name} does not authenticate the end of a file: one that was "
                 "cut at the edge of a block passes; compare its length with one that you trust"

@@ -5,8 +5,7 @@ writes it.
     from warpcipher import formats
 
     formats.encrypt_file("plain", "secret", key)
-    with formats.open("secret", key) as file:       # seek, read, readinto: decrypts the chunks it
-    needs
+    with formats.open("secret", key) as file:  # seek, read, readinto: decrypts the chunks needed
         file.seek(1 << 30)
         file.read(100)
 

@@ -11,7 +11,7 @@ import abc
 import io
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import _native
@@ -69,7 +69,10 @@ class Options:
         for entry in fields(self):
             if entry.name in ("engine", *chosen.takes):
                 continue
-            if getattr(self, entry.name) != entry.default:
+            default = entry.default
+            if entry.default_factory is not MISSING:
+                default = entry.default_factory()
+            if getattr(self, entry.name) != default:
                 owner = entry.metadata.get(_OWNER)
                 hint = f": it belongs to {owner}" if owner else ""
                 raise ValueError(f"format {chosen.name} takes no {entry.name}{hint}")

@@ -147,7 +147,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
     def _decrypt(self, first: int, end: int, out: memoryview) -> int:
         """Decrypts the chunks from `first` on and before `end` into `out`, which holds all of their
-        ciphertext; returns the bytes of plaintext."""
+        plaintext; returns the bytes of plaintext."""
         decryptor = self._open_decryptor()
         decryptor.seek(first, self._read_at)
         data = self._load(*self.place_of(first, end))

@@ -62,15 +62,24 @@ FORMATS: Mapping[str, Format] = _FORMATS
 
 def register(entry: Format) -> None:
     """Adds a format to `FORMATS`, for the rest of the process: every call and the command take it.
-    Raises ValueError where one has its name.
+    Raises ValueError where one has its name or its size of keys, or where its magic number is too
+    long.
 
     >>> from warpcipher import formats
     >>> formats.register(formats.get("tink"))
     Traceback (most recent call last):
     ValueError: there is a format 'tink'
     """
-    if entry.name in FORMATS:
+    if entry.name in FORMATS or entry.name == "auto":
         raise ValueError(f"there is a format {entry.name!r}")
+    if len(entry.magic) > LONGEST_MAGIC:
+        raise ValueError(f"magic has {len(entry.magic)} bytes: expected {LONGEST_MAGIC} at most")
+    taken = set(entry.key_sizes).intersection(key_sizes("auto", None))
+    if entry.found_by_key and taken:
+        raise ValueError(
+            f"keys of {min(taken)} bytes belong to another format: set found_by_key to False, and "
+            f"name format {entry.name!r} when files are encrypted"
+        )
     _FORMATS.made[entry.name] = entry
 
 
@@ -103,8 +112,10 @@ def decryptor_of(
     authenticates nothing was named and the file says that it has another: it would become garbage,
     in most modes without an error."""
     prefix = chosen.beginning(key, options, read_at)
-    if not chosen.authenticated and (named := by_magic(bytes(prefix[:LONGEST_MAGIC]))):
-        raise FormatError(f"the file has format {named.name}: it is not bare ciphertext")
+    if not chosen.authenticated:
+        named = by_magic(bytes(prefix[:LONGEST_MAGIC]))
+        if named not in (None, chosen):
+            raise FormatError(f"the file has format {named.name}: it is not bare ciphertext")
     return chosen.decryptor(key, prefix, options)
 
 
@@ -184,5 +195,6 @@ def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
     if name != "auto":
         return get(name).sizes_of_key(algorithm)
     here = [home.key_size for home in _HOMES.values() if home.key_size]
-    added = [entry for entry in _FORMATS.made.values() if entry.name not in _HOMES]
+    made = list(_FORMATS.made.values())  # another thread may import a format now
+    added = [entry for entry in made if entry.name not in _HOMES]
     return (*here, *(size for entry in added if entry.found_by_key for size in entry.key_sizes))

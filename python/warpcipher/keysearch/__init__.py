@@ -70,9 +70,8 @@ def search(
                 and of these the part (i, n), i from 1 to n. Numbers depend only on the template.
     find_all:   go on after the first key.
     engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
-    checkpoint: a file that records the tested ranges; a search whose file exists goes on from
-    there. cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They
-    see
+    checkpoint: a file that records the tested ranges; a search whose file exists goes on there.
+    cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They see
                 template and pairs.
     interval:   seconds between two reports of progress.
 

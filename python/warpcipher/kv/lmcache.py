@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ..batch import Batch
+from ..engines import engines
 
 _serde: Any = import_module("lmcache.v1.distributed.serde")
 _adapters: Any = import_module("lmcache.v1.distributed.l2_adapters")
@@ -130,7 +131,8 @@ class Processor(_serde.SerdeProcessor):  # type: ignore[misc]
 
     def decrypt(self, frames: Sequence[Any], targets: Sequence[Any], keys: Sequence[Any]) -> bool:
         """Writes the text of each frame; False, and zeros for its text, where one is not that of
-        its key and (with identity) object. A frame may be longer than its text needs."""
+        its key and (with identity) object. A frame may be longer than its text needs. Where one is
+        malformed, nothing is written."""
         batch = Batch(self._engine)
         handles: list[Any] = []
         for source, target, key in zip(frames, targets, keys, strict=True):
@@ -198,8 +200,9 @@ def create(options: dict[str, Any]) -> Processor:
     if unknown:
         raise ValueError(f"serde warpcipher has no option {unknown[0]}: it has {OPTIONS}")
     bits = options.get("aes_bits", 128)
-    if bits not in (128, 256):
+    if str(bits) not in ("128", "256"):
         raise ValueError(f"aes_bits is {bits!r}: expected 128 or 256")
+    bits = int(bits)
     if options.get("key_provider", "hkdf") != "hkdf":
         raise ValueError(f"key_provider is {options['key_provider']!r}: expected 'hkdf'")
     identity = options.get("identity", False)
@@ -210,6 +213,9 @@ def create(options: dict[str, Any]) -> Processor:
         raise ValueError("serde warpcipher needs master_key_path, the name of a file")
     provider = _serde.HkdfKeyProvider(Path(path).read_bytes(), bits // 8, HKDF_INFO)
     engine, workers = options.get("engine", "cpu"), options.get("max_workers", 1)
+    names = ["auto", *(one.name for one in engines())]
+    if engine not in names:
+        raise ValueError(f"engine is {engine!r}: expected one of {', '.join(names)}")
     return Processor(provider, bits, identity, engine, int(workers))
 
 

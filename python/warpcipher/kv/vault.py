@@ -16,6 +16,7 @@ one process; its nonces are counted. docs/design/kv.md says why no nonce comes t
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from itertools import accumulate
@@ -75,7 +76,7 @@ class Vault(Uncopied):
     """Seals and opens blocks of KV caches. Threads may share one, and so may forks.
 
     key:       of 16 bytes or more, or a source of `warpcipher.keys`, or a function, which is called
-               with the tenant. It is asked when a tenant's key is derived.
+               with the tenant. It is asked once for a tenant, when the key is needed.
 
     Blocks are one tensor or a list of them (of layers, say), of NumPy or PyTorch, of any dtype.
     `axis` is the dimension of all of them that counts blocks: 0 for [blocks, 2, tokens, heads,
@@ -100,6 +101,7 @@ class Vault(Uncopied):
         self._key = key
         self._algorithm = algorithm
         self._keys: dict[tuple[str, bytes], _native.Key] = {}
+        self._secrets: dict[str, bytes] = {}
         self._process: tuple[int, int] | None = None
         self._session = b""
         self._sealed_blocks = self._sealed_bytes = 0
@@ -117,7 +119,9 @@ class Vault(Uncopied):
         out: a writable buffer or tensor of bytes for len(ids) times `sealed_size`; None makes an
              array where the tensors are. From a GPU it may be page-locked memory: the copy is
              enqueued on PyTorch's current stream and not waited for.
+             In host memory it may hold plaintext until this returns: nobody else may read it.
         ValueError: a number is out of range, out or identity do not fit. Then nothing is written.
+        After any other error parts of out are sealed, the rest is zeros or what it was.
         """
         tensors = Blocks(blocks, axis)
         numbers = tensors.numbers(ids)
@@ -259,19 +263,31 @@ class Vault(Uncopied):
     def _tenant_key(self, tenant: str, session: bytes) -> _native.Key:
         found = self._keys.get((tenant, session))
         if found is None:
-            secret = keys.resolve(self._key, tenant, keyset=False, what="a key of a vault")
-            if len(secret) < LEAST_KEY_SIZE:
-                raise ValueError(
-                    f"the key has {len(secret)} bytes: a vault needs {LEAST_KEY_SIZE} or more"
-                )
+            secret = self._secret(tenant)
             info = LABEL + self._algorithm.encode() + b"\0" + tenant.encode()
             size = KEY_SIZES[self._algorithm]
             derived = _native.hkdf("sha256", secret, session, info, size)
             found = _native.Key(self._algorithm, derived)
-            if len(self._keys) >= KEPT_KEYS:
-                self._keys = {}
-            self._keys[tenant, session] = found
+            _keep(self._keys, (tenant, session), found)
         return found
+
+    def _secret(self, tenant: str) -> bytes:
+        """The tenant's key. The source is asked once: a forged block names any session."""
+        found = self._secrets.get(tenant)
+        if found is None:
+            found = keys.resolve(self._key, tenant, keyset=False, what="a key of a vault")
+            if len(found) < LEAST_KEY_SIZE:
+                raise ValueError(
+                    f"the key has {len(found)} bytes: a vault needs {LEAST_KEY_SIZE} or more"
+                )
+            _keep(self._secrets, tenant, found)
+        return found
+
+
+def _keep(kept: dict[Any, Any], name: object, value: object) -> None:
+    for oldest in list(kept)[: len(kept) - KEPT_KEYS + 1]:
+        kept.pop(oldest, None)
+    kept[name] = value
 
 
 def _joined(sealed: Sequence[Buffer], count: int, size: int) -> tuple[bytearray, set[int]]:
@@ -284,13 +300,16 @@ def _joined(sealed: Sequence[Buffer], count: int, size: int) -> tuple[bytearray,
 
 
 def _aads(identity: Identity, count: int) -> list[bytes]:
-    tenant, model, hashes, positions = identity
-    positions = [0] * count if positions is None else positions
+    tenant, model, hashes, given = identity
+    positions = [0] * count if given is None else [operator.index(one) for one in given]
     if len(hashes) != count or len(positions) != count:
         raise ValueError(
             f"identity has {len(hashes)} hashes and {len(positions)} positions: expected one for "
             f"each of {count} blocks"
         )
+    wrong = [one for one in positions if not 0 <= one < 1 << 64]
+    if wrong:
+        raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
     names = b"".join(len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode()))
     return [
         LABEL + names + position.to_bytes(8, "big") + memoryview(one)

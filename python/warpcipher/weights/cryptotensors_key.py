@@ -32,8 +32,7 @@ class CryptotensorsKey(Uncopied):
     wrapping:   wraps the keys of the tensors: 16 or 32 bytes, or what `warpcipher.keys.resolve`
                 takes; a function is called with the file's key id.
     verify:     the public key that checks the signature, 32 bytes, or a source that `keys.resolve`
-    takes.
-                None: the one of `sign`. It is never taken from the file.
+                takes. None: the one of `sign`. It is never taken from the file.
     sign:       the private key that signs, 32 bytes, or what `keys.resolve` takes: to save and to
                 rewrap.
     key_id, sign_key_id: their names in a file that is saved; else they are taken from the file.

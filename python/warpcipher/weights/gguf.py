@@ -11,7 +11,7 @@ Integers are little-endian; a text is its length (8) and UTF-8; an array is its 
 the entry `general.alignment` says otherwise.
 
 Tensors of types that array libraries lack are bytes: rows of blocks, whose last dimension counts
-bytes. The ids, block lengths and sizes are those of ggml.h.
+bytes. The ids, block lengths and sizes are those of the package gguf.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ALIGNMENT, ALIGNMENT_KEY = 32, "general.alignment"
 MAX_TEXT = 1 << 16
 """Bytes of a text that is kept: a name, or a value that the metadata show."""
 MAX_DEPTH = 4
+MAX_COUNT = 1 << 20
+"""Of tensors, and of entries: each takes a hundred bytes of memory."""
 _PIECE = 1 << 20
 
 
@@ -122,12 +124,17 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
         swapped = " (the other byte order)" if version and version % 65536 == 0 else ""
         raise FormatError(f"GGUF version {version}{swapped}: expected 2 or 3, little-endian")
     counts = scanner.number("Q"), scanner.number("Q")
+    if max(counts) > MAX_COUNT:
+        raise FormatError(f"GGUF: {counts[0]} tensors, {counts[1]} entries: {MAX_COUNT} at most")
     metadata: dict[str, str] = {}
     for _ in range(counts[1]):
         key = scanner.text("a key")
         if key in metadata:
             raise FormatError(f"GGUF: the key {shown(key)} stands there twice")
-        metadata[key] = scanner.value(scanner.number("I"))
+        kind = scanner.number("I")
+        if key == ALIGNMENT_KEY and _VALUES.get(kind) != ("uint32", "I"):
+            raise FormatError(f"GGUF: {ALIGNMENT_KEY} is a value of type {kind}: expected a uint32")
+        metadata[key] = scanner.value(kind)
     placed: dict[str, TensorInfo] = {}
     names: dict[str, str] = {}
     for _ in range(counts[0]):

@@ -61,6 +61,8 @@ def test_recipients(folder: Path) -> None:
     done = run("decrypt", "-i", "you", "-o", "h", "own.age", cwd=folder, expect=3)
     assert b"wrong key: the identity opens nothing; the file is for 1 recipient" in done.stderr
     assert not (folder / "h").exists()
+    done = run("encrypt", "-r", os.fsdecode(b"\xff"), "f", cwd=folder, expect=2)
+    assert b"-r: " in done.stderr
 
 
 def test_an_identity_is_a_key_file_too(folder: Path) -> None:

@@ -282,6 +282,14 @@ def test_the_most_readers(count: int) -> None:
             header.build(bytes(32), [ME.public_key] * count)
 
 
+def test_the_text_of_a_public_key_encrypts() -> None:
+    out = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(b"text"), out, ME.public_key.to_text())
+    plain = io.BytesIO()
+    formats.decrypt_stream(io.BytesIO(out.getvalue()), plain, ME)
+    assert plain.getvalue() == b"text"
+
+
 def test_files_of_keys() -> None:
     for phrase in (None, "secret", b"secret"):
         text = ME.to_text(phrase)

@@ -9,7 +9,7 @@ import json
 import os
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +198,35 @@ def test_an_option_of_its_own(notebook: Any) -> None:
         opened(sealed, format="peppered", options=Peppered())
     with pytest.raises(ValueError, match=r"^format notebook takes no pepper$"):
         sealed_of(b"text", format="notebook", options=how["options"])
+
+
+def test_an_option_without_a_plain_default(notebook: Any) -> None:
+    @dataclass(frozen=True)
+    class Listed(formats.Options):
+        shelves: tuple[str, ...] = field(default_factory=tuple)
+
+    assert opened(sealed_of(b"text", options=Listed()), options=Listed()) == b"text"
+    with pytest.raises(ValueError, match="notebook takes no shelves"):
+        sealed_of(b"text", options=Listed(shelves=("upper",)))
+
+
+def test_a_format_that_authenticates_nothing_opens_its_own_files(notebook: Any) -> None:
+    notebook.authenticated = False  # says only so: the text is that of the page
+    assert opened(sealed_of(b"text"), format="notebook") == b"text"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"name": "auto"}, "there is a format 'auto'"),
+        ({"name": "other", "magic": bytes(65)}, "magic has 65 bytes: expected 64 at most"),
+        ({"name": "other", "key_sizes": (8, 16)}, "keys of 16 bytes belong to another format"),
+        ({"name": "other"}, "keys of 40 bytes belong to another format"),
+    ],
+)
+def test_register_refuses(notebook: Any, said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        formats.register(type("Other", (type(notebook),), said)())
 
 
 def test_long_streams_use_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,6 +198,7 @@ def test_many_tasks_at_once(make: Any) -> None:
 def test_options(make: Any, tmp_path: Path) -> None:
     for wrong, error, message in (
         ({"aes_bits": 192}, ValueError, "128 or 256"),
+        ({"engine": "gpu"}, ValueError, "engine is 'gpu': expected one of auto"),
         ({"key_provider": "keyring"}, ValueError, "hkdf"),
         ({"identity": "yes"}, ValueError, "true or false"),
         ({"master_key_path": ""}, ValueError, "master_key_path"),

@@ -301,6 +301,21 @@ def test_tenants_have_their_own_keys() -> None:
     assert vault.open(a, blocks, [1], identity=identity(1, "a")) == []
     assert kv.Vault(KEY).open(a, blocks, [1], identity=identity(1, "a")) == []
     assert asked == ["a", "b"]
+    forged = bytearray(a)
+    for session in range(3):  # a forged block costs no question
+        forged[4:20] = bytes([session]) * 16
+        assert vault.open(forged, blocks, [1], identity=identity(1, "a")) == [0]
+    assert asked == ["a", "b"]
+
+
+def test_positions_are_integers() -> None:
+    vault, blocks = kv.Vault(KEY), tensors("one [blocks, width]")
+    who = kv.Identity("tenant", "a-model", [b"one", b"two"], np.arange(2))
+    sealed = vault.seal(blocks, [0, 1], identity=who)
+    assert vault.open(sealed, blocks, [0, 1], identity=who._replace(positions=[0, 1])) == []
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(ValueError, match=f"position {wrong}: expected 0 to"):
+            vault.seal(blocks, [0, 1], identity=who._replace(positions=[0, wrong]))
 
 
 def test_key_sources(monkeypatch: pytest.MonkeyPatch) -> None:

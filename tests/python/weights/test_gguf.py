@@ -186,7 +186,7 @@ def test_small_files() -> None:
         (file(version=1), "version 1: expected 2 or 3"),
         (file(version=3 << 24), "the other byte order"),
         (file(tensors=1), "cut or damaged"),
-        (file(entries=1 << 63), "cut or damaged"),
+        (file(entries=1 << 63), "entries: 1048576 at most"),
         (file(tensor(), tensor(), tensors=2) + bytes(99), "stands there twice"),
         (file(tensor(), tensor("u", offset=32), tensors=2) + bytes(49), "end after the data"),
         (file(tensor(), tensor("u"), tensors=2) + bytes(99), "overlap"),
@@ -205,6 +205,8 @@ def test_small_files() -> None:
         (file(text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, entries=1), "depth"),
         (file(text("general.alignment") + struct.pack("<II", 4, 3), entries=1), "power of two"),
         (file(text("general.alignment") + struct.pack("<II", 4, 0), entries=1), "power of two"),
+        (file(text("general.alignment") + struct.pack("<IQ", 10, 64), entries=1), "a uint32"),
+        (file(tensors=1 << 40), "1099511627776 tensors"),
     ],
 )
 def test_malformed_headers(data: bytes, message: str) -> None:

@@ -45,11 +45,13 @@ def _parsed(key: object) -> list[PublicKey | SecretKey]:
 
 
 def _known(key: object) -> list[PublicKey | SecretKey] | None:
-    """A key of Crypt4GH, or the text of a secret one. None: something else. ValueError."""
+    """A key of Crypt4GH, or the text of one. None: something else. ValueError."""
     if isinstance(key, (PublicKey, SecretKey)):
         return [key]
     if isinstance(key, (str, bytes, bytearray, memoryview)):
-        return [SecretKey.parse(key if isinstance(key, str) else bytes(key))]
+        data = key.encode() if isinstance(key, str) else bytes(key)
+        kind = SecretKey if keys.is_secret_key(data) else PublicKey
+        return [kind.parse(data)]
     return None
 
 
