@@ -37,7 +37,7 @@ static int open_path(const char* path, int flags) {
 
 /* All of the plaintext, a piece at a time: each is authenticated when wc_file_read returns. */
 static void write_plaintext(const wc_file* file, const char* path) {
-  const int target = open_path(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const int target = open_path(path, O_WRONLY | O_CREAT | O_EXCL);
   unsigned char* piece = malloc(PIECE);
   if (piece == NULL) stop("no memory");
   const uint64_t size = wc_file_size(file);
@@ -95,7 +95,8 @@ int main(int argc, char** argv) {
   if (key_len < 0) stop(argv[2]);
   const char* context = argv[3];
   if (strcmp(argv[1], "seal") == 0) {
-    const int out = open_path(argv[5], O_WRONLY | O_CREAT | O_TRUNC);
+    /* Nothing is overwritten. Where sealing fails, what was written is not whole: remove it. */
+    const int out = open_path(argv[5], O_WRONLY | O_CREAT | O_EXCL);
     check(wc_seal_file(NULL, out, in, key, (size_t)key_len, context, strlen(context)), argv[4]);
     if (close(out) != 0) stop(argv[5]);
   } else {

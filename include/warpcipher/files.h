@@ -17,20 +17,21 @@ extern "C" {
 
 /* The files are those of C2SP chunked encryption (c2sp.org/chunked-encryption@v1): Cobblestone-128 with a key of 16
  * bytes, Cobblestone-256 with one of 32, uniformly random. Python's warpcipher.formats and the command read and write
- * the same. A file is 56 bytes and 16 for each 16 KiB of text longer than its text. */
+ * the same. A file of n bytes of text has n + 56 + 16 * (n / 16384 + 1) bytes. */
 
 /* Encrypts a file under fresh random salt.
  *
  * engine   "auto", NULL for the same, or the name of an engine.
  * target   a descriptor; written from its position on, which is then behind the file.
  * source   a descriptor; read from its position to its end. Both may be pipes. From a regular file to a regular one,
- *          whose position is its end, full chunks go on all cores.
+ *          whose position is its end, full chunks go on all cores. Source and target are not one file.
  * key      key_len bytes, 16 or 32, in host memory.
  * context  context_len bytes that are bound to the file and not stored in it: wc_open_file needs them again. NULL where
  *          there are none.
  *
- * WC_INVALID_ARGUMENT: nothing was written. WC_READ_FAILED, WC_WRITE_FAILED: wc_last_error() has the system's error. On
- * any status but WC_OK target has at most the beginning of a file, which no key opens as a whole: remove it. */
+ * WC_INVALID_ARGUMENT: nothing was written, except where a source of more than 2^52 bytes is a pipe. WC_READ_FAILED,
+ * WC_WRITE_FAILED: wc_last_error() has the system's error. On any status but WC_OK target has at most the beginning of
+ * a file, which no key opens as a whole: remove it. A closed pipe raises SIGPIPE, as write() does. */
 WC_API wc_status wc_seal_file(const char *engine, int target, int source, const void *key, size_t key_len,
                               const void *context, size_t context_len);
 
@@ -50,7 +51,7 @@ typedef struct wc_file wc_file;
 WC_API wc_status wc_open_file(wc_file **out, const char *engine, int file, const void *key, size_t key_len,
                               const void *context, size_t context_len);
 
-/* Bytes of plaintext. */
+/* Bytes of plaintext; 0 for NULL. */
 WC_API uint64_t wc_file_size(const wc_file *file);
 
 /* Fills out with out_len bytes of plaintext from byte `offset` on: threads read, and ciphertext is decrypted as it

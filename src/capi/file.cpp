@@ -153,7 +153,7 @@ wc_status wc_open_file(wc_file** out, const char* engine, int file, const void* 
   });
 }
 
-uint64_t wc_file_size(const wc_file* file) { return file->content.size(); }
+uint64_t wc_file_size(const wc_file* file) { return file == nullptr ? 0 : file->content.size(); }
 
 wc_status wc_file_read(const wc_file* file, void* out, size_t out_len, wc_memory memory, uint64_t offset,
                        void* stream) {

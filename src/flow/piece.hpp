@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page-locked ranges of the caller's memory that a device can access by itself, each asked of the driver once: for
-// example the one buffer of each client.
+// A piece: the messages and parts of messages that travel to a device together, and where each of them lies there.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 
 namespace warpcipher {
 
+// The page-locked ranges of the caller's memory that a device can access by itself, each asked of the driver once: for
+// example the one buffer of each client.
 class PinnedRangeCache {
  public:
   explicit PinnedRangeCache(const DeviceEngine& engine) : engine_(engine) {}
@@ -41,8 +42,6 @@ class PinnedRangeCache {
   std::vector<AddressRange> known_;
   std::size_t last_ = 0;  // neighbours mostly lie in the same one
 };
-
-// A piece: the messages and parts of messages that travel to a device together, and where each of them lies there.
 
 // How the texts of a piece lie in device memory. A transfer mode has one layout.
 struct PieceLayout {

@@ -14,8 +14,9 @@
 
 namespace warpcipher {
 
-// Page-locked memory of slots and bounce buffers. A call takes at most `most`, and less where others have some of it,
-// but never less than `least`: with that much 16 threads keep the link busy.
+// Counts the page-locked memory of slots and bounce buffers. A call plans for at most `most`, for less where others
+// have some of it when it begins, but never for less than `least`: with that much 16 threads keep the link busy.
+// Nothing is reserved, so calls that begin together plan for `most` each.
 class PinnedBudget {
  public:
   static constexpr std::size_t most = std::size_t{512} << 20, least = std::size_t{128} << 20;

@@ -31,7 +31,7 @@ def main(program: str) -> None:
             run(program, "open", "by-python", "back")
             assert Path("back").read_bytes() == text, f"{bits} bits, {size} bytes: C reads another"
             assert Path("by-c").stat().st_size == Path("by-python").stat().st_size
-            for name in ("by-python", "back"):
+            for name in ("by-c", "by-python", "back"):
                 Path(name).unlink()
     print("files of C and of Python are the same")
 

@@ -64,9 +64,8 @@ class SealingFile {
   SealingFile(std::string_view engine, int target, int source, const Cobblestone& keys)
       : engine_(engine), target_(target), source_(source), sealing_(keys.sealing()) {}
 
-  std::optional<FileFailure> run(std::span<const std::uint8_t> header) {
-    if (const auto failure = write(header)) return failure;
-    copy();
+  // Writes what copy() has left.
+  std::optional<FileFailure> run() {
     SecretBytes text(chunks_of_a_piece * Cobblestone::chunk_len);
     std::vector<std::uint8_t> sealed(chunks_of_a_piece * sealed_chunk_len);
     for (bool is_final = false; !is_final;) {
@@ -85,7 +84,6 @@ class SealingFile {
     return std::nullopt;
   }
 
- private:
   std::optional<FileFailure> write(std::span<const std::uint8_t> bytes) {
     const std::size_t done = move_all(
         bytes.size(), [&](std::size_t at, std::size_t left) { return ::write(target_, bytes.data() + at, left); });
@@ -93,51 +91,39 @@ class SealingFile {
     return FileFailure{FileFailure::Kind::write, errno != 0 ? errno : ENOSPC};
   }
 
-  // Full chunks from a regular file to the end of another, past this thread's buffers. What cannot be copied is left to
-  // the loop, which says what is wrong.
-  void copy() {
+  // Full chunks from a regular file to the end of another, past this thread's buffers. False: a read or a write failed,
+  // and chunks after the last one that is done may have been written.
+  bool copy() {
     struct stat from {
     }, to{};
     if (fstat(source_, &from) != 0 || fstat(target_, &to) != 0 || !S_ISREG(from.st_mode) || !S_ISREG(to.st_mode))
-      return;
-    if (from.st_dev == to.st_dev && from.st_ino == to.st_ino) return;
-    if ((fcntl(target_, F_GETFL) & O_APPEND) != 0) return;  // pwrite() would write at the end
+      return true;
+    if ((fcntl(target_, F_GETFL) & O_APPEND) != 0) return true;  // pwrite() would write at the end
     const off_t source_begin = lseek(source_, 0, SEEK_CUR), target_begin = lseek(target_, 0, SEEK_CUR);
-    if (source_begin < 0 || target_begin != to.st_size || from.st_size <= source_begin) return;
+    if (source_begin < 0 || target_begin != to.st_size || from.st_size <= source_begin) return true;
     // The final chunk is shorter than others: it may be empty.
     const std::uint64_t full = static_cast<std::uint64_t>(from.st_size - source_begin) / Cobblestone::chunk_len;
-    if (full >= most_chunks) return;
+    if (full == 0 || full >= most_chunks) return true;
     auto source_offset = static_cast<std::uint64_t>(source_begin),
          target_offset = static_cast<std::uint64_t>(target_begin);
-    const auto end = [&] {
-      // Threads may have written chunks after the first one that is not done.
-      const bool is_cut = ftruncate(target_, static_cast<off_t>(target_offset)) == 0;
-      if (lseek(source_, static_cast<off_t>(source_offset), SEEK_SET) < 0 || !is_cut ||
-          lseek(target_, static_cast<off_t>(target_offset), SEEK_SET) < 0) {
-        throw Error(Status::engine_failure, std::string("a file changed while it was encrypted: ") + strerror(errno));
-      }
-    };
     while (next_ < full) {
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(full - next_, chunks_of_a_copy));
       const auto columns =
           RegularChunks::whole(sealing_, next_, wanted, wanted * std::uint64_t{Cobblestone::chunk_len}, false);
       FileChunks chunks;
       columns.fill(chunks);
-      std::size_t done = 0;
-      try {
-        done = copy_chunks(engine_, {chunks, Direction::encrypt, source_, target_, source_offset, target_offset}, {});
-      } catch (...) {
-        end();
-        throw;
-      }
+      const std::size_t done =
+          copy_chunks(engine_, {chunks, Direction::encrypt, source_, target_, source_offset, target_offset}, {});
+      if (done != wanted) return false;
       next_ += done;
       source_offset += done * Cobblestone::chunk_len;
       target_offset += done * sealed_chunk_len;
-      if (done != wanted) break;
     }
-    end();
+    return lseek(source_, static_cast<off_t>(source_offset), SEEK_SET) >= 0 &&
+           lseek(target_, static_cast<off_t>(target_offset), SEEK_SET) >= 0;
   }
 
+ private:
   const std::string_view engine_;
   const int target_, source_;
   const Sealing& sealing_;
@@ -173,12 +159,29 @@ Cobblestone::Cobblestone(std::span<const std::uint8_t> input_key, std::span<cons
 
 std::optional<FileFailure> seal_cobblestone(std::string_view engine, int target, int source,
                                             std::span<const std::uint8_t> key, std::span<const std::uint8_t> context) {
-  std::array<std::uint8_t, Cobblestone::header_len> header{};
-  const auto salt = std::span(header).first<Cobblestone::salt_len>();
-  fill_from_system(salt);
-  const Cobblestone keys(key, salt, context);
-  std::ranges::copy(keys.commitment(), header.begin() + Cobblestone::salt_len);
-  return SealingFile(engine, target, source, keys).run(header);
+  struct stat from {
+  }, to{};
+  if (fstat(source, &from) == 0 && fstat(target, &to) == 0 && S_ISREG(from.st_mode) && from.st_dev == to.st_dev &&
+      from.st_ino == to.st_ino) {
+    refuse("source and target are one file: it would be overwritten while it is read");
+  }
+  const off_t source_begin = lseek(source, 0, SEEK_CUR), target_begin = lseek(target, 0, SEEK_CUR);
+  for (bool copies = true;; copies = false) {
+    std::array<std::uint8_t, Cobblestone::header_len> header{};
+    const auto salt = std::span(header).first<Cobblestone::salt_len>();
+    fill_from_system(salt);
+    const Cobblestone keys(key, salt, context);
+    std::ranges::copy(keys.commitment(), header.begin() + Cobblestone::salt_len);
+    SealingFile file(engine, target, source, keys);
+    if (const auto failure = file.write(header)) return failure;
+    if (!copies || file.copy()) return file.run();
+    // Once more, in order: that says what is wrong. Under another salt, as the source may have changed: no nonce of a
+    // key serves two texts.
+    if (ftruncate(target, target_begin) != 0 || lseek(target, target_begin, SEEK_SET) < 0 ||
+        lseek(source, source_begin, SEEK_SET) < 0) {
+      return FileFailure{FileFailure::Kind::write, errno};
+    }
+  }
 }
 
 CobblestoneFile::CobblestoneFile(std::string_view engine, int descriptor, std::span<const std::uint8_t> key,

@@ -122,7 +122,6 @@ std::optional<ReadFailure> read_piece(const FileChunks& chunks, FilePiece& piece
 const std::uint8_t* iv_of(const FileChunks& chunks, const FilePiece::Item& item, const std::uint8_t* buffer);
 
 // Chunks that follow each other in the columns of a file, in device memory, as a columnar batch to decrypt.
-
 class PieceColumns {
  public:
   // The batch of these items, whose ciphertext lies in `memory`. ivs: of the items; empty: those of the chunks.

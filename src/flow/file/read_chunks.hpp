@@ -53,8 +53,7 @@ std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks
                                        const ReadOptions& options);
 
 // Reads bytes of a file that are not encrypted into memory of the host or of a device, on all cores. To a device each
-// thread has two slots of page-locked memory (see read_chunks.hpp), which are copied to where the bytes belong.
-
+// thread has two slots of page-locked memory, which are copied to where the bytes belong.
 struct PlainBytes {
   int descriptor = -1;           // of a file that takes pread()
   std::uint64_t begin = 0;       // of the bytes in it

@@ -86,9 +86,8 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           const ChunkRooms& rooms, Stream stream, const ReadOptions& options);
 
-// The HMAC of chunks whose cipher authenticates nothing: Tink's AES-CTR-HMAC.
-
-// Of one thread; another takes a copy.
+// The HMAC of chunks whose cipher authenticates nothing: Tink's AES-CTR-HMAC. Of one thread;
+// another takes a copy.
 class MacCheck {
  public:
   explicit MacCheck(const FileChunks& chunks) : chunks_(chunks) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads that move files to a device have in common: two slots of page-locked memory each, one that is filled
+// What threads that move files have in common. To a device each has two slots of page-locked memory, one that is filled
 // while the other is on its way.
 #pragma once
 

@@ -47,7 +47,7 @@ void check(const ChunksToWrite& c) {
   std::uint64_t text_len = 0, parts_len = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
     const std::string chunk = "chunk " + std::to_string(i);
-    if (c.lengths[i] + c.tag_len > most_device_chunk_len) {
+    if (c.lengths[i] > most_device_chunk_len || c.lengths[i] + c.tag_len > most_device_chunk_len) {
       refuse(chunk + " has " + std::to_string(c.lengths[i]) +
              " bytes, and with its tag one that a device encrypts has " + std::to_string(most_device_chunk_len) +
              " at most");

@@ -324,6 +324,9 @@ TEST(Files, WhatCannotBeRight) {
   refused(wc_seal_file(nullptr, target.fd(), source.fd(), key.data(), 32, nullptr, 1), "context is a null pointer");
   refused(wc_seal_file(nullptr, target.fd(), source.fd(), key.data(), SIZE_MAX, nullptr, 0), "key");
   EXPECT_EQ(target.all().size(), 0u);
+  EXPECT_EQ(wc_file_size(nullptr), 0u);
+  refused(seal(source, source), "source and target are one file");
+  EXPECT_EQ(source.all(), painted(9));
   EXPECT_EQ(wc_seal_file("none", target.fd(), source.fd(), key.data(), 32, nullptr, 0), WC_ENGINE_UNAVAILABLE);
   refused(wc_open_file(nullptr, nullptr, file.fd(), key.data(), 32, nullptr, 0), "out is a null pointer");
   Opened opened;
