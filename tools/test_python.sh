@@ -18,7 +18,8 @@ begin command $in_python/cli
 begin peers tests/interop tests/fuzz
 begin first $in_python/{arrays,engines,formats,keys,measure,messages}
 failed=0
-python -m pytest $in_python/{package,parquet,queue,random,repository,search,weights} "$@" || failed=$?
+# The rest, so that no folder is left out.
+python -m pytest $in_python --ignore-glob="$in_python/"{cli,arrays,engines,formats,keys,measure,messages} "$@" || failed=$?
 for i in "${!names[@]}"; do
   wait "${processes[i]}" || failed=$?
   cat "build/test-${names[i]}.log"
