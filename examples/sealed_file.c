@@ -7,6 +7,8 @@
  *   example_sealed_file seal KEYFILE CONTEXT IN OUT   KEYFILE has 16 or 32 random bytes
  *   example_sealed_file open KEYFILE CONTEXT IN OUT
  */
+#define _POSIX_C_SOURCE 200809L /* fileno */
+
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
