@@ -50,6 +50,7 @@ class Crypting {
       run_under(sealing_.keys[number]);
       if (favourite != nullptr && left_.size() < before) *favourite = number;
     }
+    if (!left_.empty() && encrypts_) throw Error(Status::engine_failure, "a chunk was not encrypted");
     if (!left_.empty()) return chunks_.first + left_.front();
     if (sealing_.has_mac() && encrypts_) add_macs();
     return std::nullopt;
