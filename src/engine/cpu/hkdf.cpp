@@ -37,10 +37,13 @@ LibcryptoParam octets(const char* key, std::span<const std::uint8_t> bytes) {
           libcrypto_constant::param_unmodified};
 }
 
-}  // namespace
+LibcryptoParam text(const char* key, std::string_view value) {
+  return {key, libcrypto_constant::param_utf8_string, const_cast<char*>(value.data()), value.size(),
+          libcrypto_constant::param_unmodified};
+}
 
-SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, std::span<const std::uint8_t> salt,
-                 std::span<const std::uint8_t> info, std::size_t length) {
+SecretBytes derive(std::string_view mode, std::string_view hash_name, std::span<const std::uint8_t> key,
+                   std::span<const std::uint8_t> salt, std::span<const std::uint8_t> info, std::size_t length) {
   const Hash& hash = find_hash(hash_name);
   if (length == 0 || length > 255 * hash.size) {
     throw Error(Status::invalid_argument, "HKDF with " + std::string(hash.name) + " gives 1 to " +
@@ -61,9 +64,9 @@ SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, 
 
   // Without a salt, OpenSSL takes the zeros itself; it joins the info parameters, and takes none as empty.
   std::vector<LibcryptoParam> params;
-  params.push_back({"digest", libcrypto_constant::param_utf8_string, const_cast<char*>(hash.libcrypto_name),
-                    std::string_view(hash.libcrypto_name).size(), libcrypto_constant::param_unmodified});
-  params.push_back(octets("key", ikm));
+  params.push_back(text("mode", mode));
+  params.push_back(text("digest", hash.libcrypto_name));
+  params.push_back(octets("key", key));
   if (!salt.empty()) params.push_back(octets("salt", salt));
   if (!info.empty()) params.push_back(octets("info", info));
   params.push_back({nullptr, 0, nullptr, 0, 0});
@@ -73,6 +76,18 @@ SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, 
                                             reinterpret_cast<const ossl_param_st*>(params.data())),
                   "EVP_KDF_derive(HKDF)");
   return out;
+}
+
+}  // namespace
+
+SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, std::span<const std::uint8_t> salt,
+                 std::span<const std::uint8_t> info, std::size_t length) {
+  return derive("EXTRACT_AND_EXPAND", hash_name, ikm, salt, info, length);
+}
+
+SecretBytes hkdf_expand(std::string_view hash_name, std::span<const std::uint8_t> prk,
+                        std::span<const std::uint8_t> info, std::size_t length) {
+  return derive("EXPAND_ONLY", hash_name, prk, {}, info, length);
 }
 
 }  // namespace warpcipher

@@ -18,4 +18,8 @@ namespace warpcipher {
 SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, std::span<const std::uint8_t> salt,
                  std::span<const std::uint8_t> info, std::size_t length);
 
+// Only the second step, from a key that is uniformly random. The rest is as above.
+SecretBytes hkdf_expand(std::string_view hash_name, std::span<const std::uint8_t> prk,
+                        std::span<const std::uint8_t> info, std::size_t length);
+
 }  // namespace warpcipher

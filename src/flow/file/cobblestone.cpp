@@ -15,7 +15,7 @@
 #include "core/error.hpp"
 #include "core/system_random.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/hmac.hpp"
+#include "engine/cpu/hkdf.hpp"
 #include "flow/file/copy_chunks.hpp"
 #include "flow/file/crypt_chunks.hpp"
 
@@ -26,23 +26,6 @@ constexpr std::uint64_t most_chunks = std::uint64_t{1} << 38;
 constexpr std::size_t sealed_chunk_len = Cobblestone::chunk_len + Cobblestone::tag_len;
 constexpr std::size_t chunks_of_a_piece = 64;    // that go through memory at once
 constexpr std::size_t chunks_of_a_copy = 65536;  // so that the columns of a long file take a few MiB
-constexpr std::size_t hash_len = 64;
-
-// HKDF-Expand of RFC 5869, section 2.3: the specification has no step of extraction.
-SecretBytes expand(std::span<const std::uint8_t> key, std::span<const std::uint8_t> info, std::size_t len) {
-  SecretBytes out((len + hash_len - 1) / hash_len * hash_len);
-  Hmac hmac("sha512", key);
-  std::vector<std::uint8_t> text(info.begin(), info.end());
-  text.push_back(0);
-  std::span<const std::uint8_t> before;
-  for (std::size_t at = 0; at < len; at += hash_len) {
-    ++text.back();
-    const std::span<std::uint8_t> block{out.data() + at, hash_len};
-    hmac.compute({before, text}, block);
-    before = block;
-  }
-  return out;
-}
 
 // All of a buffer, by a call that may do less. Returns how much; less than all at the end of a file, or with errno,
 // which is 0 at the end.
@@ -145,7 +128,8 @@ Cobblestone::Cobblestone(std::span<const std::uint8_t> input_key, std::span<cons
   info.push_back(0);
   info.insert(info.end(), salt.begin(), salt.end());
   info.insert(info.end(), context.begin(), context.end());
-  const SecretBytes made = expand(input_key, info, key_len + nonce_len + commitment_len);
+  // The specification has no step of extraction.
+  const SecretBytes made = hkdf_expand("sha512", input_key, info, key_len + nonce_len + commitment_len);
   key_.emplace(find_algorithm("aes-" + bits + "-gcm"), std::span<const std::uint8_t>{made.data(), key_len});
   std::copy_n(made.data() + key_len, nonce_len, base_nonce_.data());
   std::copy_n(made.data() + key_len + nonce_len, commitment_len, commitment_.data());
