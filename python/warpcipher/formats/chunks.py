@@ -116,7 +116,7 @@ class _Chunks(PieceCipher):
 
     def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
         if self._next + count >= self.layout.max_chunks:
-            return 0  # `process` refuses the first that is too many
+            raise self.layout.too_long()
         done = self._sealing.copy(self._encrypts, *source, *target, self._next, count)
         self._next += done
         return done

@@ -6,7 +6,8 @@ few at a time, which stay in the cache of a core.
 
 The pieces before and after these go the way of every stream, which knows headers and the end.
 Where copying ends early, that way goes on from the first chunk that is not done, and says what is
-wrong.
+wrong. An encryption stops there: chunks after it were on the disk for a moment, and their numbers
+would be used again for a text that may have changed.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Copy:
         self._sizes = sizes
         self._cipher = cipher
         self.consumed = self.written = 0
+        self.ended_early = False
 
     def is_worth_it(self) -> bool:
         """Whether both are files where this works, and enough is left."""
@@ -105,7 +107,8 @@ class Copy:
                 self.written += done * made
                 at_once = _after(at_once, time.monotonic() - start)
                 report(self.consumed)
-                left = left - done if done == wanted else 0
+                self.ended_early = done < wanted
+                left = 0 if self.ended_early else left - done
         finally:
             # Threads may have written chunks after the first one that is not done.
             with contextlib.suppress(OSError):

@@ -66,7 +66,7 @@ class Layout:
                 self._check_final(first + count, rest)
             count += 1
         if first + count > self.max_chunks:
-            raise self._too_long()
+            raise self.too_long()
         return count
 
     def _may_end_at(self, index: int) -> bool:
@@ -81,7 +81,8 @@ class Layout:
             where = f"{length} bytes into" if length else "before"
             raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")
 
-    def _too_long(self) -> FormatError:
+    def too_long(self) -> FormatError:
+        """The error of a file with more chunks than the format allows."""
         return FormatError(
             f"too long: the format allows {self.max_chunks} chunks of {self.chunk} bytes"
         )
@@ -107,7 +108,7 @@ class Layout:
                 self._check_final(count, rest)
             count += 1
         if count > self.max_chunks:
-            raise self._too_long()
+            raise self.too_long()
         return count
 
     def count_of(self, size: int) -> int:
@@ -117,7 +118,7 @@ class Layout:
         if rest or self.final_short or not size:
             count += 1
         if count > self.max_chunks:
-            raise self._too_long()
+            raise self.too_long()
         return count
 
     def plaintext_size(self, file_size: int) -> int:

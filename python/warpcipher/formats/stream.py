@@ -231,10 +231,17 @@ def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progre
             copy.run(lambda done: progress and progress(cipher.first_piece + done))
             consumed, written = full + copy.consumed, written + copy.written
             full = cipher.piece
+            encrypts = isinstance(cipher, Encryptor)
+            if copy.ended_early and encrypts:
+                full = cipher.layout.chunk
             slot.size = source.fill(slot.data[:full])
-            if not slot.size and isinstance(cipher, Encryptor) and not cipher.layout.final_short:
+            if not slot.size and encrypts and not cipher.layout.final_short:
                 # The final chunk is gone, and may be empty in no other format.
                 raise OSError("the input became shorter while it was read")
+            if copy.ended_early and encrypts and slot.size == full:
+                count = cipher.process(slot.data[:full], slot.out, final=False)
+                write_whole(writer, slot.out[:count])  # this or the engine says what is wrong
+                raise OSError("the input changed while it was encrypted: encrypt it again")
         if slot.size == full:
             in_ring = True
             return _Pipeline(source, writer, cipher, progress, consumed, written).run(slot)

@@ -187,6 +187,25 @@ def test_a_file_that_shrinks_to_the_chunks_that_are_done(
     assert memory.getvalue() == text[: edges[0]]
 
 
+def test_numbers_of_chunks_are_not_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a copy that broke off: chunks behind its end may have been on the disk."""
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    plain.write_bytes(bytes(200 * CHUNK))
+
+    def breaking(cipher: Any, source: tuple[int, int], target: tuple[int, int], wanted: int) -> int:
+        return COPY(cipher, source, target, wanted // 2)
+
+    monkeypatch.setattr(chunks._Chunks, "copy", breaking)
+    with (
+        plain.open("rb") as reader,
+        sealed.open("wb", 0) as writer,
+        pytest.raises(OSError, match="changed while it was encrypted"),
+    ):
+        encrypt(reader, writer, "age")
+
+
 def test_a_full_disk_is_the_error_of_the_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
