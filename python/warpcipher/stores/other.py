@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any store that fsspec knows."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from .store import ObjectInfo, Store, Upload, changed, exists
+
+
+class OtherStore(Store):
+    """A file system of fsspec."""
+
+    def __init__(self, scheme: str) -> None:
+        self._scheme = scheme
+        try:
+            self._fsspec: Any = importlib.import_module("fsspec")
+        except ImportError:
+            raise ValueError(
+                f"{scheme}:// needs fsspec: pip install 'warpcipher[remote]'"
+            ) from None
+        self._system = self._open_system("")
+
+    def _open_system(self, path: str, **options: Any) -> Any:
+        return self._fsspec.core.url_to_fs(f"{self._scheme}://{path}", **options)[0]
+
+    def _url(self, path: str) -> str:
+        return f"{self._scheme}://{path.lstrip('/')}"
+
+    def _info(self, url: str, found: dict[str, Any]) -> ObjectInfo:
+        given = found.get("LastModified", found.get("mtime", found.get("created", 0)))
+        seconds = given.timestamp() if hasattr(given, "timestamp") else 0
+        version = next((found[n] for n in ("ETag", "etag", "generation") if found.get(n)), None)
+        if version is None and seconds:
+            version = f"{found['size']}-{given}"
+        return ObjectInfo(
+            url, int(found["size"] or 0), int(seconds * 1_000_000) * 1000, version and str(version)
+        )
+
+    def stat(self, path: str) -> ObjectInfo:
+        url = self._url(path)
+        self._system.invalidate_cache()
+        found = self._system.info(url)
+        if found["type"] == "directory":
+            raise FileNotFoundError(2, "no object of this name", url)
+        return self._info(url, found)
+
+    def listing(self, folder: str) -> Iterator[ObjectInfo]:
+        """Folder by folder: what is in memory is the entries of those that are open."""
+        self._system.invalidate_cache()
+        start = self._system._strip_protocol(self._url(folder))
+        return self._walk(start, self._url(folder))
+
+    def _walk(self, folder: str, url: str) -> Iterator[ObjectInfo]:
+        try:
+            entries = self._system.ls(folder, detail=True)
+        except FileNotFoundError:
+            return
+        named = {}
+        for entry in entries:
+            name = entry["name"].rstrip("/").rpartition("/")[2]
+            is_folder = entry["type"] == "directory"
+            named[name + "/" if is_folder else name] = entry
+        for name in sorted(named, key=str.encode):
+            entry = named[name]
+            if name.endswith("/"):
+                yield from self._walk(entry["name"], url + name)
+            elif entry["name"].rstrip("/") != folder.rstrip("/"):
+                yield self._info(url + name, entry)
+
+    def read(self, path: str, offset: int, length: int, info: ObjectInfo) -> bytes:
+        """The version is looked at after the read: a store that this class is for has no other
+        way."""
+        try:
+            data = bytes(self._system.cat_file(self._url(path), offset, offset + length))
+        except FileNotFoundError:
+            raise changed(info.url) from None
+        if len(data) != length or self.stat(path).version != info.version:
+            raise changed(info.url)
+        return data
+
+    @contextlib.contextmanager
+    def writing(self, path: str, *, replace: bool) -> Iterator[Upload]:
+        """A transaction of fsspec: only closing the file would give a part of it the final name.
+        The file system is one of its own, because a transaction takes in all that is written
+        through it."""
+        url = self._url(path)
+        if not replace and self._system.exists(url):
+            raise exists(url)
+        system = self._open_system(path, skip_instance_cache=True)
+        with system.transaction, system.open(url, "wb") as file:
+            yield file
+            if not replace and self._system.exists(url):
+                raise exists(url)
+        self._system.invalidate_cache()
+
+    def remove(self, path: str) -> None:
+        self._system.rm_file(self._url(path))
