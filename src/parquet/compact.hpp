@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "core/wipe.hpp"
+
 namespace warpcipher::parquet {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -80,6 +82,11 @@ class CompactReader {
 
 class CompactWriter {
  public:
+  CompactWriter() = default;
+  CompactWriter(const CompactWriter&) = delete;
+  CompactWriter& operator=(const CompactWriter&) = delete;
+  ~CompactWriter() { secure_wipe(out_.data(), out_.size()); }  // headers hold statistics: values of the table
+
   void byte(std::uint8_t value) { out_.push_back(value); }
   void varint(std::uint64_t value, std::size_t size = 1);  // made `size` bytes long by bits that say nothing
   void bytes(Bytes value) { out_.insert(out_.end(), value.begin(), value.end()); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/wipe.hpp"
 #include "parquet/fields.hpp"
 
 namespace warpcipher::parquet {
@@ -47,6 +48,7 @@ std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std
 void write_padded(const CompactStruct& fields, std::span<std::uint8_t> header) {
   using namespace page_header;
   CompactWriter writer;
+  writer.out().reserve(header.size());
   fields.write(writer);
   std::size_t missing = header.size() - std::min(header.size(), writer.out().size());
   const std::size_t all_missing = missing;
@@ -87,8 +89,8 @@ std::size_t shrink_header(std::span<std::uint8_t> text, std::uint64_t sealed, st
   using namespace page_header;
   if (const std::size_t length = shrink_usual(text, sealed, plain, is_dictionary)) return length;
   const std::span<std::uint8_t> header = text.first(first_struct(text).size());
-  const std::vector<std::uint8_t> before(header.begin(), header.end());
-  CompactStruct fields{Bytes(before)};
+  const SecretBytes before(header);  // statistics in it are values of the table
+  CompactStruct fields{Bytes(before.data(), before.size())};
   const std::int64_t type = required_integer(fields, page_type, "the type of the page");
   const auto size = static_cast<std::uint64_t>(required_integer(fields, compressed_size, "the size of the page"));
   if (size != sealed) {
