@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from ._types import AlgorithmName
 
 
+GPUS = {
+    "t4": (7, 5, 40, 65536),
+    "a100": (8, 0, 108, 166912),
+    "l4": (8, 9, 58, 101376),
+    "l40s": (8, 9, 142, 101376),
+    "h100": (9, 0, 132, 232448),
+    "h200": (9, 0, 132, 232448),
+    "b200": (10, 0, 148, 232448),
+}
+"""GPUs that `explain` knows where they are not here: compute capability, multiprocessors, bytes of
+shared memory that a block may ask for."""
+
+
 @dataclass(frozen=True)
 class Rates:
     """Rates of one algorithm on data in host memory, by which `auto` decides. Bytes a second.
@@ -119,7 +132,7 @@ def explain(
     messages: int = 1,
     size: int = 1 << 20,
     keys: int = 1,
-    device: int = 0,
+    device: int | str = 0,
     engine: str = "cuda",
 ) -> tuple[Decision, ...]:
     """The kernels that a GPU runs for a batch, and why the other candidates are refused.
@@ -132,7 +145,7 @@ def explain(
     messages:  1 to 4,294,967,294.
     size:      of each message, in bytes.
     keys:      that the messages are dealt to, 1 to `messages`.
-    device:    the GPU's number.
+    device:    the GPU's number; or a name of `GPUS`, for a GPU that is not here and was not tuned.
     engine:    "cuda" or "cpu".
 
     ValueError: an unknown algorithm, direction or engine, numbers that no batch has, or a variable
@@ -147,6 +160,11 @@ def explain(
             algorithm, is_decrypt(direction), _counted("size", size)
         )
         return (_decision(subject, candidates),)
+    made_up = None
+    if isinstance(device, str):
+        if (made_up := GPUS.get(device.lower())) is None:
+            raise ValueError(f"device is {device!r}: expected a number, or {', '.join(GPUS)}")
+        device = 0
     found = _native.explain(
         algorithm,
         is_decrypt(direction),
@@ -154,6 +172,7 @@ def explain(
         _counted("size", size),
         _counted("keys", keys),
         _counted("device", device, 1 << 31),
+        made_up,
     )
     return tuple(_decision(subject, candidates) for subject, candidates in found)
 

@@ -65,7 +65,12 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
 )
 @click.option("--keys", metavar="N", type=int, default=1, help="Keys of all.  [default: 1]")
 @click.option("--decrypt", is_flag=True, help="Decryption, not encryption.")
-@click.option("--device", metavar="N", type=int, default=0, help="Number of the GPU.  [default: 0]")
+@click.option(
+    "--device",
+    metavar="GPU",
+    default="0",
+    help="Its number; or one that is not here: h200, a100, l4 ...  [default: 0]",
+)
 @click.option(
     "--engine",
     type=click.Choice(["cuda", "cpu"]),
@@ -79,7 +84,7 @@ def explain(
     size: str,
     keys: int,
     decrypt: bool,
-    device: int,
+    device: str,
     engine: str,
     as_json: bool,
 ) -> None:
@@ -98,7 +103,7 @@ def explain(
         "messages": messages,
         "size": parse_size(size),
         "keys": keys,
-        "device": device,
+        "device": int(device) if device.lstrip("-").isdecimal() else device,
     }
     decisions = tuning.explain(**shape, engine=engine)
     if as_json:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -16,27 +15,16 @@ import pytest
 import warpcipher as wc
 from cli_support import run
 from click.testing import CliRunner
-from warpcipher import _native
 from warpcipher.cli.app import cli
 
 CUDA = {entry.name: entry for entry in wc.engines()}["cuda"]
-# Compute capability, multiprocessors, shared memory of a block.
-H200 = (9, 0, 132, 232448)
-T4 = (7, 5, 40, 65536)
-
-
-@pytest.fixture
-def h200(monkeypatch: pytest.MonkeyPatch) -> None:
-    made_up = functools.partial(_native.explain, made_up=H200)
-    monkeypatch.setattr(_native, "explain", made_up)
 
 
 def chosen(algorithm: str, **batch: Any) -> dict[str, str]:
-    decisions = wc.tuning.explain(algorithm, **batch)
+    decisions = wc.tuning.explain(algorithm, **{"device": "h200", **batch})
     return {decision.subject: decision.chosen for decision in decisions}
 
 
-@pytest.mark.usefixtures("h200")
 def test_explain_says_which_kernels_run() -> None:
     assert chosen("aes-128-gcm", messages=1000, size=65536) == {
         "tables": "128 KiB",
@@ -56,11 +44,9 @@ def test_explain_says_which_kernels_run() -> None:
     assert chosen("des-ede3-ecb") == {"text": "bitslice"}
 
 
-@pytest.mark.usefixtures("h200")
 def test_explain_says_why_others_do_not() -> None:
-    text = {
-        decision.subject: decision for decision in wc.tuning.explain("aes-128-ctr", messages=9)
-    }["counter"]
+    found = wc.tuning.explain("aes-128-ctr", messages=9, device="H200")
+    text = {decision.subject: decision for decision in found}["counter"]
     reasons = {candidate.name: candidate.reason for candidate in text.candidates}
     assert reasons["packed"] == "takes messages of up to 511 blocks, the longest has 65536"
     assert reasons["hybrid"] == "needs 16896 tiles of 256 blocks to pay, there are 2304"
@@ -68,9 +54,10 @@ def test_explain_says_why_others_do_not() -> None:
 
 
 def test_a_smaller_gpu_runs_other_kernels() -> None:
-    found = _native.explain("aes-128-gcm", False, 1, 1 << 20, 1, 0, made_up=T4)
+    found = wc.tuning.explain("aes-128-gcm", device="t4")
     (tables, text, tags) = (
-        {name: reason for name, _, _, reason in candidates} for _, candidates in found
+        {candidate.name: candidate.reason for candidate in decision.candidates}
+        for decision in found
     )
     assert tables["128 KiB"] == "needs 131072 bytes of shared memory a block, there are 65536"
     assert text["hybrid"] == "needs compute capability 9.0"
@@ -78,7 +65,6 @@ def test_a_smaller_gpu_runs_other_kernels() -> None:
     assert tags["scalar"] == "the first that is not refused"
 
 
-@pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize(
     ("batch", "error", "says"),
     [
@@ -91,13 +77,14 @@ def test_a_smaller_gpu_runs_other_kernels() -> None:
         ({"size": 1 << 62}, ValueError, "size is 4611686018427387904, expected at most"),
         ({"size": 1.5}, TypeError, "float"),
         ({"device": -1}, ValueError, "device is -1: expected 0 to"),
+        ({"device": "h300"}, ValueError, "device is 'h300': expected a number, or t4, a100"),
     ],
 )
 def test_explain_refuses_what_no_batch_is(
     batch: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        wc.tuning.explain(**{"algorithm": "aes-128-ctr", **batch})
+        wc.tuning.explain(**{"algorithm": "aes-128-ctr", "device": "h200", **batch})
 
 
 @pytest.mark.skipif(CUDA.usable, reason="for machines without a GPU")
@@ -125,16 +112,16 @@ def test_the_rule_of_the_cpu_is_printed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
 def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
-    assert chosen("aes-128-gcm")["counter"] in {"hybrid", "tiles"}
+    assert chosen("aes-128-gcm", device=0)["counter"] in {"hybrid", "tiles"}
     assert b"tables: " in run("explain", "aes-128-gcm", cwd=tmp_path).stdout
 
 
 def forced(choices: str) -> subprocess.CompletedProcess[str]:
     """What a new process says about a batch with choices that the environment forces."""
     script = (
-        "from warpcipher import _native\n"
-        f"found = _native.explain('aes-128-gcm', False, 1, 1 << 20, 1, 0, made_up={H200})\n"
-        "print({subject: [c[0] for c in cs if c[2]] for subject, cs in found})"
+        "from warpcipher import tuning\n"
+        "found = tuning.explain('aes-128-gcm', device='h200')\n"
+        "print({d.subject: [c.name for c in d.candidates if c.chosen] for d in found})"
     )
     environment = os.environ | {"WARPCIPHER_FORCE": choices}
     return subprocess.run(
@@ -173,18 +160,16 @@ def test_a_name_that_forces_nothing_is_refused() -> None:
     assert says in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.usefixtures("h200")
 def test_the_command_prints_the_choice() -> None:
-    batch = ["--messages", "1000", "--size", "64KiB", "--decrypt"]
+    batch = ["--messages", "1000", "--size", "64KiB", "--decrypt", "--device", "h200"]
     result = CliRunner().invoke(cli, ["explain", "aes-128-gcm", *batch])
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
-    assert lines[0] == "aes-128-gcm, decrypt, GPU 0: 1000 messages of 65536 bytes, 1 key"
+    assert lines[0] == "aes-128-gcm, decrypt, GPU h200: 1000 messages of 65536 bytes, 1 key"
     assert "counter: tiles, a tile a warp, by tables: the first that is not refused" in lines
     assert "  not hybrid: needs 16896 tiles of 256 blocks to pay, there are 16000" in lines
 
 
-@pytest.mark.usefixtures("h200")
 def test_the_page_shows_what_the_command_prints() -> None:
     page = (Path(__file__).parents[3] / "docs/cli.md").read_text(encoding="utf-8")
     found = re.search(r"```text\n\$ warpcipher (explain .*)\n([^`]*)```", page)
@@ -192,9 +177,8 @@ def test_the_page_shows_what_the_command_prints() -> None:
     assert CliRunner().invoke(cli, found[1].split()).output == found[2]
 
 
-@pytest.mark.usefixtures("h200")
 def test_the_command_prints_json() -> None:
-    batch = ["--messages", "5", "--size", "16", "--keys", "5", "--json"]
+    batch = ["--messages", "5", "--size", "16", "--keys", "5", "--json", "--device", "h200"]
     result = CliRunner().invoke(cli, ["explain", "aes-256-ctr", *batch])
     choice = json.loads(result.output)
     decisions = choice.pop("decisions")
@@ -204,7 +188,7 @@ def test_the_command_prints_json() -> None:
         "messages": 5,
         "size": 16,
         "keys": 5,
-        "device": 0,
+        "device": "h200",
     }
     assert [decision["subject"] for decision in decisions] == ["tables", "counter", "keys"]
     assert set(decisions[0]) == {"subject", "chosen", "candidates"}
