@@ -47,6 +47,27 @@ def write_all(descriptor: int, data: Buffer) -> None:
         rest = rest[written(os.write(descriptor, rest)) :]
 
 
+def copy_rest(source: int, target: int, offset: int) -> None:
+    """Writes the bytes of a file after `offset` to where the target stands, by the kernel; file
+    systems may share them. OSError where the file became shorter meanwhile."""
+    left = os.fstat(source).st_size - offset
+    while left > 0:
+        count = _copy(source, target, min(left, 1 << 30), offset)
+        if count == 0:
+            raise OSError(errno.EIO, f"the file ended at byte {offset} while it was read")
+        offset += count
+        left -= count
+
+
+def _copy(source: int, target: int, size: int, offset: int) -> int:
+    try:
+        return os.copy_file_range(source, target, size, offset)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        return os.sendfile(target, source, offset, size)
+
+
 def written(count: int, path: str | None = None) -> int:
     """The result of a write. Raises OSError if it made no progress."""
     if count <= 0:

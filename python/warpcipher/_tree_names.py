@@ -40,6 +40,16 @@ def root_above(path: str | os.PathLike[str]) -> str | None:
         folder = above
 
 
+def require_no_tree(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError for a path in a tree that has a manifest: a file that is replaced there
+    would not be the one that the manifest lists."""
+    if (root := root_above(path)) is not None:
+        raise ValueError(
+            f"{os.fspath(path)} is part of the tree {root}, whose manifest lists it as it is: "
+            "`warpcipher rekey -o NEW` makes a tree with other keys; or name an output elsewhere"
+        )
+
+
 def names_of(path: str | os.PathLike[str], extension: str) -> list[str]:
     """The names that a file may have in trees that its path still shows: the name of its own tree,
     if that has a manifest; else `c`, `b/c`, `a/b/c`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,26 +53,33 @@ READING = (
     ),
     *PASSPHRASE,
 )
-WRITING = (
-    click.option(
-        "-r",
-        "--recipient",
-        "recipients",
-        metavar="AGE1...",
-        multiple=True,
-        help="encrypt: who can decrypt, a public key of age or SSH; may be repeated.",
-    ),
-    click.option(
-        "-R",
-        "--recipients-file",
-        "recipient_files",
-        metavar="FILE",
-        multiple=True,
-        help="encrypt: a file of public keys of age or SSH, or one of Crypt4GH; may be repeated.",
-    ),
-    click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text."),
-)
+ARMOR = click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text.")
 
+
+def recipient_options(when: str) -> tuple[Callable[[Function], Function], ...]:
+    """The options of public keys. when: what they are for, in their help."""
+    return (
+        click.option(
+            "-r",
+            "--recipient",
+            "recipients",
+            metavar="AGE1...",
+            multiple=True,
+            help=f"{when}: who can decrypt, a public key of age or SSH; may be repeated.",
+        ),
+        click.option(
+            "-R",
+            "--recipients-file",
+            "recipient_files",
+            metavar="FILE",
+            multiple=True,
+            help=f"{when}: a file of public keys of age or SSH, or one of Crypt4GH; may be "
+            "repeated.",
+        ),
+    )
+
+
+WRITING = (*recipient_options("encrypt"), ARMOR)
 
 CONTEXT = (
     click.option(
@@ -120,21 +128,26 @@ class People:
     passphrase: bool = False
     env: str | None = None
     fd: int | None = None
+    option: str = "--passphrase"
+    """How the options of the passphrase begin."""
 
     @classmethod
-    def take(cls, given: dict[str, Any]) -> People:
-        """Takes the options out of a command's arguments. Raises CliError."""
+    def take(cls, given: dict[str, Any], new: str = "") -> People:
+        """Takes the options out of a command's arguments. new: "new_" of those that say who opens a
+        file that is there under other keys. Raises CliError."""
         people = cls(
             given.pop("recipients", ()),
             given.pop("recipient_files", ()),
-            given.pop("identities", ()),
-            given.pop("passphrase"),
-            given.pop("passphrase_env"),
-            given.pop("passphrase_fd"),
+            () if new else given.pop("identities", ()),
+            given.pop(f"{new}passphrase"),
+            given.pop(f"{new}passphrase_env"),
+            given.pop(f"{new}passphrase_fd"),
+            "--new-passphrase" if new else "--passphrase",
         )
         ways = (people.passphrase, people.env is not None, people.fd is not None)
         if sum(ways) > 1:
-            raise usage("give one of --passphrase, --passphrase-env and --passphrase-fd")
+            name = people.option
+            raise usage(f"give one of {name}, {name}-env and {name}-fd")
         return people
 
     def __bool__(self) -> bool:
@@ -191,7 +204,8 @@ class People:
             if found:
                 raise usage("a passphrase goes with no other recipient: give one of the two")
             of = _format_of("")
-            add(of, [of.of_passphrase(secrets.passphrase("Passphrase"))])
+            what = "New passphrase" if self.option.startswith("--new") else "Passphrase"
+            add(of, [of.of_passphrase(secrets.passphrase(what))])
         if self.has_passphrase and self.identities and not secrets.asked:
             raise usage("no identity is encrypted: the passphrase opens nothing")
         if len(found) > 1:
@@ -329,22 +343,22 @@ def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:
             text = bytes(sources.from_env(people.env).read(None))
         except ValueError:  # which may show what was given, and that may be the passphrase
             raise usage(
-                "--passphrase-env takes the name of an environment variable: there is none of "
+                f"{people.option}-env takes the name of an environment variable: there is none of "
                 f"what was given, {counted(len(people.env), 'character')} not repeated here"
             ) from None
     elif people.fd is not None:
-        name = "standard input" if people.fd == 0 else "the descriptor of --passphrase-fd"
+        name = "standard input" if people.fd == 0 else f"the descriptor of {people.option}-fd"
         text = bytes(read_bounded(people.fd, name)).removesuffix(b"\n").removesuffix(b"\r")
     else:
-        text = _ask(what)
-        if twice and text != _ask(f"{what} again"):
+        text = _ask(what, people.option)
+        if twice and text != _ask(f"{what} again", people.option):
             raise usage("the two passphrases differ: nothing was done")
     if not text:
         raise usage("the passphrase is empty")
     return text
 
 
-def _ask(what: str) -> bytes:
+def _ask(what: str, option: str) -> bytes:
     """Asks on the terminal of the process, which shows nothing of the answer."""
     import getpass
 
@@ -352,8 +366,7 @@ def _ask(what: str) -> bytes:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
         raise usage(
-            "no terminal can ask for the passphrase: give --passphrase-env NAME or "
-            "--passphrase-fd N"
+            f"no terminal can ask for the passphrase: give {option}-env NAME or {option}-fd N"
         ) from None
     try:
         with process.asking():

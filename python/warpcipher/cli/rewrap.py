@@ -8,79 +8,159 @@ from typing import Any
 
 import click
 
-from . import keys
-from .errors import EPILOG, Command, shown, translate, usage
+from . import keys, names, new_keys, recipients
+from .errors import EPILOG, Command, add_options, in_section, shown, translate, usage
 from .files import exists
+from .new_keys import NewKeys
+from .recipients import People
 from .report import on_terminal
+
+_OPTIONS = (
+    click.argument("path", metavar="FILE", type=click.Path(readable=False)),
+    *in_section("Key", *keys.OPTIONS, *recipients.READING),
+    *in_section(
+        "New key",
+        *new_keys.KEY,
+        *new_keys.PEOPLE,
+        click.option(
+            "--new-kms",
+            metavar="URI",
+            help="FILE is a Tink keyset: this key of a KMS wraps it then.",
+        ),
+        click.option(
+            "--keep", is_flag=True, help="Those who can decrypt FILE now can go on doing so."
+        ),
+    ),
+    *in_section("Format", names.FORMAT, *recipients.CONTEXT),
+    click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is."),
+    click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+)
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@click.argument("path", metavar="FILE", type=click.Path(readable=False))
-@keys.key_options
-@click.option("--new-key", metavar="FILE", help="The new JSON Web Keys; - is standard input.")
-@click.option("--new-key-env", metavar="NAME", help="They are in this environment variable.")
-@click.option("--new-key-command", metavar="COMMAND", help="Take them from this command's output.")
-@click.option(
-    "--new-kms", metavar="URI", help="FILE is a Tink keyset: this key of a KMS wraps it then."
-)
-@click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is.")
-@click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@lambda function: add_options(_OPTIONS, function)
 def rewrap(
     path: str,
-    new_key: str | None,
-    new_key_env: str | None,
-    new_key_command: str | None,
     new_kms: str | None,
+    keep: bool,
+    format_name: str,
     output: str | None,
     force: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Change the keys of a cryptotensors FILE: the one that wraps and the one that signs; or, with
-    --kms and --new-kms, the key of a KMS that encrypts a Tink keyset.
+    """Change who can decrypt FILE, of format age or Crypt4GH; the keys that wrap and sign a
+    cryptotensors model; or, with --kms and --new-kms, the key of a KMS that encrypts a Tink keyset.
 
-    Keys are JSON Web Key Sets, with a key of type oct and one of type okp; the new ones sign, so
-    that their okp key has its private part. The data is not decrypted and stays as it is. FILE is
-    replaced in one step, or left as it is after an error.
+    Only the beginning of FILE is written again: the data is not decrypted and stays as it is. FILE
+    is replaced in one step, or left as it is after an error. Whoever could decrypt FILE before may
+    have kept its data key: `rekey` changes that, too. Keys of cryptotensors are JSON Web Key Sets,
+    with a key of type oct and one of type okp; the new ones sign, so that their okp key has its
+    private part.
 
     \b
+    warpcipher rewrap -i me.txt -R team.txt notes.age
+    warpcipher rewrap -i me.sec -R you.pub --keep sample.c4gh
     warpcipher rewrap --key old.json --new-key new.json model.safetensors
     warpcipher rewrap --kms aws-kms://old --new-kms aws-kms://new keyset.json
     """
     import warpcipher as wc
-    from warpcipher import weights
 
-    if new_kms is not None:
-        named = [new_key, new_key_env, new_key_command]
-        _rewrap_keyset(path, new_kms, output, force, as_json, {**given, "new": named})
-        return
-    old = keys.Choice.take(given)
-    new = keys.Choice(file=new_key, env=new_key_env, command=new_key_command, option="--new-key")
-    if not old:
-        raise usage("give the file's keys: --key FILE")
-    if sum(value is not None for value in (new_key, new_key_env, new_key_command)) != 1:
-        raise usage("give the new keys: one of --new-key, --new-key-env and --new-key-command")
-    if old.takes_standard_input and new.takes_standard_input:
-        raise usage("both keys are to come from standard input: name a file for one")
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
-    old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
-    try:
-        weights.rewrap(path, old_key, fresh_key, output, replace=force)
-    except FileExistsError:
-        raise exists(str(output)) from None
-    except (wc.InvalidTag, ValueError) as error:
-        raise translate(error, shown(path)) or error from None
+    context = keys.read_context(given.pop("context"), given.pop("context_hex"))
+    if new_kms is not None:
+        made = _rewrap_keyset(path, new_kms, output, force, given, keep or bool(context))
+    else:
+        new, people, old = NewKeys.take(given), People.take(given), keys.Choice.take(given)
+        if people and old:
+            raise usage("give one key: --key, or -i and a passphrase")
+        if new.people and not (people or old):
+            people = recipients.without_key((path,), format_name)
+        if not (people or old):
+            raise usage("give the file's keys: --key FILE, or -i FILE")
+        if not new:
+            raise usage(
+                "give the new keys: one of --new-key, --new-key-env and --new-key-command, or -r, "
+                "-R and --new-passphrase"
+            )
+        if (old.takes_standard_input or people.takes_standard_input) and new.takes_standard_input:
+            raise usage("both keys are to come from standard input: name a file for one")
+        try:
+            if not (people or new.people) and format_name == "auto" and _is_model(path):
+                if keep or context:
+                    raise usage("--keep and --context are not for cryptotensors")
+                made = _rewrap_model(path, old, new.choice, output, force)
+            else:
+                key = people.read(encrypts=False) if people else old.read(format_name, None)
+                how: dict[str, Any] = {"context": context, "keep": keep}
+                made = _rewrap_file(path, format_name, key, new, output, force, **how)
+        except FileExistsError:
+            raise exists(str(output)) from None
+        except (wc.InvalidTag, ValueError) as error:
+            raise translate(error, shown(path)) or error from None
     if as_json:
-        made = {
-            "path": path if output is None else output,
-            "key_id": fresh_key.key_id,
-            "sign_key_id": fresh_key.sign_key_id,
-        }
         click.echo(json.dumps(made, indent=2))
     elif on_terminal():
-        click.echo(f"{shown(path if output is None else output)}: its keys are new", err=True)
+        click.echo(f"{shown(made['path'])}: its keys are new", err=True)
+
+
+def _is_model(path: str) -> bool:
+    from warpcipher._descriptors import open_seekable
+    from warpcipher.formats import foreign
+
+    with open(path, "rb", opener=open_seekable) as file:
+        head, size = file.read(foreign.PREFIX_SIZE), file.seek(0, 2)
+    found = foreign.identify(head, size)
+    return found is not None and found.name == "safetensors"
+
+
+def _rewrap_model(
+    path: str, old: keys.Choice, new: keys.Choice, output: str | None, force: bool
+) -> dict[str, Any]:
+    from warpcipher import weights
+
+    old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
+    weights.rewrap(path, old_key, fresh_key, output, replace=force)
+    return {
+        "path": path if output is None else output,
+        "key_id": fresh_key.key_id,
+        "sign_key_id": fresh_key.sign_key_id,
+    }
+
+
+def _rewrap_file(
+    path: str,
+    format_name: str,
+    key: Any,
+    new: NewKeys,
+    output: str | None,
+    force: bool,
+    *,
+    context: bytes,
+    keep: bool,
+) -> dict[str, Any]:
+    from warpcipher import formats
+
+    name = formats.resolve(format_name, key).name
+    new_key = new.read(name)
+    if new.people and (fits := formats.resolve("auto", new_key).name) != name:
+        raise usage(
+            f"the new keys are of format {fits}, and what opens the file is of {name}: `warpcipher "
+            "rekey` changes the format"
+        )
+    formats.rewrap_file(
+        path,
+        key,
+        new_key,
+        output,
+        format=format_name,
+        options=formats.Options(context=context),
+        keep=keep,
+        replace=force,
+    )
+    return {"path": path if output is None else output, "format": name}
 
 
 def _rewrap_keyset(
@@ -88,19 +168,17 @@ def _rewrap_keyset(
     new_kms: str,
     output: str | None,
     force: bool,
-    as_json: bool,
     given: dict[str, Any],
-) -> None:
+    more: bool,
+) -> dict[str, Any]:
     from warpcipher._new_file import replaced
     from warpcipher.formats.whole import write_whole
     from warpcipher.keys import rewrap_tink
     from warpcipher.keys.sources import read_bounded
 
     kms = given.pop("kms")
-    if kms is None or any(given.pop("new")) or any(given.values()):
+    if kms is None or more or any(given.values()):
         raise usage("--new-kms goes only with --kms: FILE is the keyset")
-    if force and output is None:
-        raise usage("--force is for --output: FILE is replaced without it")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         made = rewrap_tink(bytes(read_bounded(file.fileno(), shown(path))), kms, new_kms)
     place = path if output is None else output
@@ -109,8 +187,4 @@ def _rewrap_keyset(
             write_whole(target, memoryview(made))
     except FileExistsError:
         raise exists(str(output)) from None
-    done = path if output is None else output
-    if as_json:
-        click.echo(json.dumps({"path": done, "kms": new_kms}, indent=2))
-    elif on_terminal():
-        click.echo(f"{shown(done)}: its key is new", err=True)
+    return {"path": place, "kms": new_kms}

@@ -32,6 +32,7 @@ from .files import decrypt_file, encrypt_file
 from .layout import FormatError, Layout
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
+from .rewrap import rewrap_file
 from .stream import decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
@@ -274,5 +275,6 @@ __all__ = [
     "read_chunks",
     "register",
     "resolve",
+    "rewrap_file",
     "take",
 ]

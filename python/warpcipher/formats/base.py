@@ -370,6 +370,21 @@ class Format(abc.ABC):
         """What turns a file into text, if the options ask for that."""
         return None
 
+    def rewrapped(
+        self, key: object, new_key: object, prefix: Buffer, options: Options, *, keep: bool
+    ) -> tuple[int, bytes]:
+        """The bytes of a file's header, and the header with the same data keys wrapped for other
+        keys: all that follows it stays.
+
+        prefix: what `decryptor` wants of the file. keep: those who open it now go on doing so.
+        Raises InvalidTag and FormatError where the key does not open the header or it was changed,
+        ValueError for keys that it cannot be for, and of a format that wraps no data key.
+        """
+        raise ValueError(
+            f"format {self.name} has no wrapping key, as its key encrypts the data: `warpcipher "
+            "rekey` and formats.rekey_file encrypt a file again under another key"
+        )
+
     @abc.abstractmethod
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         """Reads the header in `prefix` and derives the keys. `layout.header_size` says how much of

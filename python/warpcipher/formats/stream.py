@@ -75,7 +75,7 @@ def encrypt_stream(
     try:
         wrapper = chosen.wrapped(writer, options)
         headed = _HeadedWriter(wrapper or writer, encryptor.header)
-        written = _pump(_Source(reader, b""), headed, encryptor, progress)
+        written = _pump(Source(reader, b""), headed, encryptor, progress)
         headed.finish()
         return wrapper.finish() if wrapper else len(encryptor.header) + written
     finally:
@@ -111,10 +111,10 @@ def decrypt_stream(
     _check_streams(reader, writer)
     options = checked_options(options)
     chosen, key = take(format, key, options)
-    source = _Source(reader, b"")
+    source = Source(reader, b"")
     inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
     if inner is not None:
-        source = _Source(inner, b"")
+        source = Source(inner, b"")
     decryptor = decryptor_of(chosen, key, options, lambda _, size: source.peek(size))
     try:
         source.skip(decryptor.layout.header_size)
@@ -141,7 +141,7 @@ def _check_streams(reader: object, writer: object) -> None:
             )
 
 
-class _Source:
+class Source:
     """A reader whose first bytes were read before."""
 
     def __init__(self, reader: Reader, pending: Buffer) -> None:
@@ -215,7 +215,7 @@ class _Slot:
             wipe(buffer)
 
 
-def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None) -> int:
+def _pump(source: Source, writer: Writer, cipher: PieceCipher, progress: Progress | None) -> int:
     """Moves all of the source; returns the bytes written."""
     if cipher.whole:
         return _pump_whole(source, writer, cipher, progress)
@@ -256,7 +256,7 @@ def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progre
             slot.wipe()
 
 
-def _copy_of(source: _Source, writer: Writer, cipher: PieceCipher) -> Copy | None:
+def _copy_of(source: Source, writer: Writer, cipher: PieceCipher) -> Copy | None:
     """What can be copied from file to file after the first piece; None: nothing."""
     sizes = cipher.chunk_sizes()
     if sizes is None:
@@ -270,7 +270,7 @@ def _copy_of(source: _Source, writer: Writer, cipher: PieceCipher) -> Copy | Non
 
 
 def _pump_whole(
-    source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None
+    source: Source, writer: Writer, cipher: PieceCipher, progress: Progress | None
 ) -> int:
     """One message, held in memory. It grows with what comes, up to one byte more than is
     allowed."""
@@ -300,7 +300,7 @@ class _Pipeline:
 
     def __init__(
         self,
-        source: _Source,
+        source: Source,
         writer: Writer,
         cipher: PieceCipher,
         progress: Progress | None,

@@ -9,7 +9,6 @@ all that works on a descriptor works on them too: all cores, and GPUs.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import threading
@@ -21,7 +20,6 @@ from .. import formats
 from .._descriptors import open_seekable
 from .._new_file import replaced
 from .._uncopied import Uncopied
-from ..formats import FormatError
 from ..formats.file_chunks import read_plain
 from ..formats.gds import read_into
 from ..formats.whole import write_whole
@@ -71,31 +69,11 @@ class PlainImage(Uncopied):
             raise ValueError("read of a closed file")
         return self._descriptor
 
-    def copy_to(self, file: BinaryIO, offset: int) -> None:
-        """Writes the bytes after `offset` to a file, by the kernel; file systems may share them."""
-        left = self.size - offset
-        while left:
-            count = _copy(self.fileno(), file.fileno(), left, offset)
-            if count == 0:
-                raise FormatError(f"the file ended at byte {offset} while it was read")
-            offset += count
-            left -= count
-
     def close(self) -> None:
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-
-
-def _copy(source: int, target: int, size: int, offset: int) -> int:
-    """Copies up to `size` bytes to where the target stands; returns how many."""
-    try:
-        return os.copy_file_range(source, target, size, offset)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-            raise
-        return os.sendfile(target, source, offset, size)
 
 
 class FormatImage(Uncopied):

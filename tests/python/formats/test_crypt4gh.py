@@ -8,12 +8,12 @@ import base64
 import hashlib
 import io
 import os
-import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from crypt4gh_cases import DATA_KEY, ME, SEGMENT, edit_list, edited, head, packet, segments
 from format_cases import paint
 from warpcipher import InvalidTag, formats, keys
 from warpcipher.formats import FormatError, Options, crypt4gh, curve25519
@@ -21,9 +21,7 @@ from warpcipher.formats.crypt4gh import header
 
 pytest.importorskip("cryptography")
 
-ME = crypt4gh.SecretKey(bytes(range(32)))
 YOU = crypt4gh.SecretKey(bytes(range(32, 64)))
-SEGMENT = 1 << 16
 HEADER = 16 + header.PACKET_SIZE
 
 
@@ -106,53 +104,6 @@ def test_the_bad_segment_is_named(tmp_path: Path) -> None:
             with pytest.raises(InvalidTag, match="chunk 3 failed authentication"):
                 file.readinto(out)
             assert not any(out)
-
-
-def packet(text: bytes, reader: crypt4gh.SecretKey = ME) -> bytes:
-    """A packet of any content."""
-    secret = os.urandom(32)
-    writer, public = curve25519.public_key(secret), reader.public_key.public
-    shared = curve25519.exchange(secret, public)
-    key = hashlib.blake2b(shared + public + writer).digest()[:32]
-    sealed = bytes(12) + curve25519.seal(key, bytes(12), text)
-    length = 8 + len(writer) + len(sealed)
-    return length.to_bytes(4, "little") + bytes(4) + writer + sealed
-
-
-def head(*packets: bytes, version: int = 1, count: int | None = None) -> bytes:
-    number = len(packets) if count is None else count
-    return (
-        b"crypt4gh"
-        + version.to_bytes(4, "little")
-        + number.to_bytes(4, "little")
-        + b"".join(packets)
-    )
-
-
-DATA_KEY = bytes(8) + bytes(range(32))
-
-
-def edit_list(*lengths: int) -> bytes:
-    return struct.pack(f"<II{len(lengths)}Q", 1, len(lengths), *lengths)
-
-
-def segments(plain: bytes, *secrets: bytes) -> bytes:
-    """Each under the next of these data keys, from the first on again."""
-    out = b""
-    for place, at in enumerate(range(0, len(plain), SEGMENT)):
-        nonce = os.urandom(12)
-        secret = secrets[place % len(secrets)]
-        out += nonce + curve25519.seal(secret, nonce, plain[at : at + SEGMENT])
-    return out
-
-
-def edited(plain: bytes, lengths: tuple[int, ...]) -> bytes:
-    """What the specification says in words."""
-    out, at = b"", 0
-    for place, length in enumerate(lengths):
-        out += plain[at : at + length] if place % 2 else b""
-        at += length
-    return out + plain[at:] if len(lengths) % 2 else out
 
 
 EDITS = [
@@ -278,8 +229,8 @@ def test_the_most_readers(count: int) -> None:
     else:
         with pytest.raises(FormatError, match="4097 packets, expected 1 to 4096"):
             decrypt(head(*packets), ME)
-        with pytest.raises(ValueError, match="1 to 4096 readers, got 4097"):
-            header.build(bytes(32), [ME.public_key] * count)
+        with pytest.raises(ValueError, match="1 to 4096 packets for readers, got 4097"):
+            header.build([bytes(40)], [ME.public_key] * count)
 
 
 def test_the_text_of_a_public_key_encrypts() -> None:

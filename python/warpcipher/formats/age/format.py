@@ -52,6 +52,32 @@ def _known(key: object) -> list[Any] | None:
     return None
 
 
+def _opened(data: bytes, key: object) -> tuple[header.Header, bytes]:
+    """The header that a file begins with, authentic, and its file key."""
+    identities = _parsed(key)
+    if any(isinstance(one, (Recipient, SshRecipient)) for one in identities):
+        raise ValueError(
+            "format age decrypts with an identity or a passphrase, not with a recipient"
+        )
+    parsed = header.parse(data)
+    file_key = unwrap(parsed.stanzas, identities)
+    parsed.check(file_key)
+    return parsed, file_key
+
+
+def _wrapped(
+    file_key: bytes, key: object, kept: tuple[header.Stanza, ...] = ()
+) -> tuple[header.Stanza, ...]:
+    """The stanzas of a header for these recipients. kept: those that it has."""
+    recipients = _parsed(key)
+    several = len(recipients) + len(kept) > 1
+    if any(one.type == "scrypt" for one in kept) or (
+        several and any(isinstance(one, Passphrase) for one in recipients)
+    ):
+        raise ValueError("format age takes a passphrase only without other recipients")
+    return (*kept, *(one.wrap(file_key) for one in recipients))
+
+
 class Age(Format):
     """`age`; the key is a recipient, an identity or a passphrase, or several of them."""
 
@@ -83,7 +109,7 @@ class Age(Format):
 
     def opening(self, key: object) -> object:
         # A recipient encrypts, and opens nothing.
-        return [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
+        return [one for one in _parsed(key) if hasattr(one, "unwrap")]
 
     def public_keys(self, data: bytes | str) -> list[key_files.Recipient]:
         return list(key_files.recipients(data))
@@ -129,11 +155,8 @@ class Age(Format):
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.check(self)
-        recipients = _parsed(key)
-        if len(recipients) > 1 and any(isinstance(one, Passphrase) for one in recipients):
-            raise ValueError("format age takes a passphrase only without other recipients")
         file_key = os.urandom(FILE_KEY_SIZE)
-        head = header.build(file_key, tuple(one.wrap(file_key) for one in recipients))
+        head = header.build(file_key, _wrapped(file_key, key))
         nonce = os.urandom(payload.NONCE_SIZE)
         return payload.encryptor(file_key, head, nonce, options.engine)
 
@@ -162,16 +185,17 @@ class Age(Format):
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         options.check(self)
-        identities = _parsed(key)
-        if any(isinstance(one, (Recipient, SshRecipient)) for one in identities):
-            raise ValueError(
-                "format age decrypts with an identity or a passphrase, not with a recipient"
-            )
         data = bytes(prefix)
-        parsed = header.parse(data)
-        file_key = unwrap(parsed.stanzas, identities)
-        parsed.check(file_key)
+        parsed, file_key = _opened(data, key)
         return payload.decryptor(file_key, parsed.size, data, options.engine)
+
+    def rewrapped(
+        self, key: object, new_key: object, prefix: Buffer, options: Options, *, keep: bool
+    ) -> tuple[int, bytes]:
+        options.check(self)
+        parsed, file_key = _opened(bytes(prefix), key)
+        stanzas = _wrapped(file_key, new_key, parsed.stanzas if keep else ())
+        return parsed.size, header.build(file_key, stanzas)
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
         return armor.ArmorReader(reader) if armor.is_armor(prefix) else None

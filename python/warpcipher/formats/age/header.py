@@ -92,7 +92,10 @@ def build(file_key: bytes, stanzas: tuple[Stanza, ...]) -> bytes:
     if not 1 <= len(stanzas) <= MOST_STANZAS:
         raise ValueError(f"format age takes 1 to {MOST_STANZAS} recipients, got {len(stanzas)}")
     signed = MAGIC + b"".join(stanza.to_bytes() for stanza in stanzas) + FOOTER
-    return signed + b" " + encode(_mac(file_key, signed)) + b"\n"
+    head = signed + b" " + encode(_mac(file_key, signed)) + b"\n"
+    if len(head) > LONGEST:
+        raise ValueError(f"a header for {len(stanzas)} recipients is longer than {LONGEST} bytes")
+    return head
 
 
 def wanted(prefix: bytes) -> int:

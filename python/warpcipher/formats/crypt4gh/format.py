@@ -55,6 +55,18 @@ def _known(key: object) -> list[PublicKey | SecretKey] | None:
     return None
 
 
+def _readers(key: object) -> list[PublicKey]:
+    return [one.public_key if isinstance(one, SecretKey) else one for one in _parsed(key)]
+
+
+def _opened(prefix: Buffer, secrets: list[SecretKey]) -> tuple[header.Header, header.Content]:
+    """The header that a file begins with, and what it says to these keys."""
+    if not secrets:
+        raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
+    parsed = header.Header.parse(bytes(prefix))
+    return parsed, header.content(parsed, secrets)
+
+
 class Crypt4gh(Format):
     """`crypt4gh`; the key is a PublicKey or SecretKey, or several of them."""
 
@@ -94,6 +106,9 @@ class Crypt4gh(Format):
     def public_text(self, secret: SecretKey) -> str:
         return secret.public_key.to_text()
 
+    def opening(self, key: object) -> list[SecretKey]:
+        return [one for one in _parsed(key) if isinstance(one, SecretKey)]
+
     def knows(self, key: object) -> bool:
         if isinstance(key, (str, bytes, bytearray)):
             return keys.is_key(key.encode() if isinstance(key, str) else bytes(key))
@@ -103,9 +118,8 @@ class Crypt4gh(Format):
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.check(self)
-        readers = [one.public_key if isinstance(one, SecretKey) else one for one in _parsed(key)]
         secret = bytearray(os.urandom(header.DATA_KEY_SIZE))
-        head = header.build(bytes(secret), readers)
+        head = header.build([header.text_of(bytes(secret))], _readers(key))
         segments = layout(len(head))
         how = sealing(segments, curve25519.ALGORITHM, secret, options.engine)
         return ChunkEncryptor(segments, head, how)
@@ -127,17 +141,23 @@ class Crypt4gh(Format):
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         options.check(self)
-        secrets = [one for one in _parsed(key) if isinstance(one, SecretKey)]
-        if not secrets:
-            raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
-        parsed = header.Header.parse(bytes(prefix))
-        found = header.content(parsed, secrets)
+        parsed, found = _opened(prefix, self.opening(key))
         secret_keys = list(map(bytearray, found.data_keys))
         segments = layout(parsed.size)
         how = sealing(segments, curve25519.ALGORITHM, secret_keys, options.engine)
         decryptor = ChunkDecryptor(segments, how, has_several_keys=len(secret_keys) > 1)
         decryptor.edits = found.edits
         return decryptor
+
+    def rewrapped(
+        self, key: object, new_key: object, prefix: Buffer, options: Options, *, keep: bool
+    ) -> tuple[int, bytes]:
+        options.check(self)
+        secrets = self.opening(key)
+        parsed, found = _opened(prefix, secrets)
+        have = {one.public_key for one in secrets} if keep else set()
+        readers = [one for one in _readers(new_key) if one not in have]
+        return parsed.size, header.build(found.texts, readers, parsed.packets if keep else ())
 
 
 FORMATS = (Crypt4gh(),)

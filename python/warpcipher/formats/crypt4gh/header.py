@@ -111,22 +111,36 @@ def _packet_key(shared: bytes, reader: bytes, writer: bytes) -> bytes:
     return hashlib.blake2b(shared + reader + writer).digest()[: curve25519.KEY_SIZE]
 
 
-def build(data_key: bytes, readers: Sequence[PublicKey]) -> bytes:
-    """The header of a file for these readers, from a writer with fresh keys. ValueError for more of
-    them than a file may have."""
-    if not 1 <= len(readers) <= MOST_PACKETS:
-        raise ValueError(f"format crypt4gh takes 1 to {MOST_PACKETS} readers, got {len(readers)}")
-    text = bytes(8) + data_key
-    packets = []
-    for reader in readers:
-        secret = os.urandom(curve25519.KEY_SIZE)
-        writer = curve25519.public_key(secret)
-        key = _packet_key(curve25519.exchange(secret, reader.public), reader.public, writer)
-        nonce = os.urandom(curve25519.NONCE_SIZE)
-        sealed = curve25519.seal(key, nonce, text)
-        packets.append(PACKET_SIZE.to_bytes(4, "little") + bytes(4) + writer + nonce + sealed)
+def text_of(data_key: bytes) -> bytes:
+    """What the packet of a data key says."""
+    return bytes(8) + data_key
+
+
+def build(
+    texts: Sequence[bytes], readers: Sequence[PublicKey], kept: Sequence[bytes] = ()
+) -> bytes:
+    """The header of a file that says each text to each reader, from writers with fresh keys. kept:
+    packets that it has already. ValueError for more of them than a file may have."""
+    packets = [*kept, *(_sealed(text, reader) for text in texts for reader in readers)]
+    if not 1 <= len(packets) <= MOST_PACKETS:
+        raise ValueError(
+            f"format crypt4gh takes 1 to {MOST_PACKETS} packets for readers, got {len(packets)}"
+        )
     head = MAGIC + VERSION.to_bytes(4, "little") + len(packets).to_bytes(4, "little")
-    return head + b"".join(packets)
+    head += b"".join(packets)
+    if len(head) > LONGEST:
+        raise ValueError(f"a header of {len(packets)} packets is longer than {LONGEST} bytes")
+    return head
+
+
+def _sealed(text: bytes, reader: PublicKey) -> bytes:
+    """The packet of a text."""
+    secret = os.urandom(curve25519.KEY_SIZE)
+    writer = curve25519.public_key(secret)
+    key = _packet_key(curve25519.exchange(secret, reader.public), reader.public, writer)
+    nonce = os.urandom(curve25519.NONCE_SIZE)
+    sealed = curve25519.seal(key, nonce, text)
+    return (SEALED_AT + len(sealed)).to_bytes(4, "little") + bytes(4) + writer + nonce + sealed
 
 
 def _opened(packet: bytes, key: SecretKey, public: bytes) -> bytes | None:
@@ -144,9 +158,10 @@ def _opened(packet: bytes, key: SecretKey, public: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Content:
-    """What the packets say that keys open. data_keys: each segment is under one of them. edits: the
-    lengths of the edit list; None: there is none."""
+    """What the packets say that keys open. texts: as they are. data_keys: each segment is under one
+    of them. edits: the lengths of the edit list; None: there is none."""
 
+    texts: tuple[bytes, ...] = field(repr=False)
     data_keys: tuple[bytes, ...] = field(repr=False)
     edits: tuple[int, ...] | None
 
@@ -175,7 +190,7 @@ def content(header: Header, keys: Sequence[SecretKey]) -> Content:
         raise FormatError("the header has an edit list and no data key for this key")
     if len(edits) > 1:
         raise FormatError(f"the header has {len(edits)} edit lists for this key: expected one")
-    return Content(data_keys, edits[0] if edits else None)
+    return Content(tuple(texts), data_keys, edits[0] if edits else None)
 
 
 def _edits_of(text: bytes) -> tuple[int, ...]:
