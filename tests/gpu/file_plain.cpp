@@ -14,6 +14,7 @@
 
 #include "cases.hpp"
 #include "engine/cuda/engine.hpp"
+#include "flow/file/cobblestone.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/write_chunks.hpp"
 #include "unnamed_file.hpp"
@@ -167,10 +168,62 @@ int test_writes(bool quick) {
   return failures;
 }
 
+// What a read of device memory leaves there.
+Bytes read_to_device(const CobblestoneFile& file, std::size_t begin, std::size_t len,
+                     std::optional<ReadFailure>& failure) {
+  void* memory = nullptr;
+  must(cudaMalloc(&memory, len + 1), "cudaMalloc");
+  must(cudaMemset(memory, guard, len + 1), "cudaMemset");
+  failure = file.read({static_cast<std::uint8_t*>(memory), len}, Memory::device, begin, nullptr);
+  Bytes got(len + 1);
+  must(cudaMemcpy(got.data(), memory, len + 1, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  must(cudaFree(memory), "cudaFree");
+  return got;
+}
+
+// Files that the device encrypts, as wc_seal_file(), and reads of them into device memory, as wc_file_read().
+int test_sealed_files(bool quick) {
+  constexpr std::size_t chunk = Cobblestone::chunk_len;
+  const Bytes key = random_bytes(32), context = random_bytes(5);
+  int failures = 0;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, chunk - 1, chunk, chunk + 1, 5 * chunk, (quick ? 40 : 2000) * chunk + 77}) {
+    const std::string what = "sealed file of " + std::to_string(size) + ": ";
+    const Bytes text = random_bytes(size);
+    const conformance::UnnamedFile plain, sealed;
+    plain.write(text, 0);
+    const auto unsealed = seal_cobblestone("cuda", sealed.descriptor(), plain.descriptor(), key, context);
+    Bytes whole(size);
+    const CobblestoneFile by_reference("reference", sealed.descriptor(), key, context);
+    const auto unread = by_reference.read(whole, Memory::host, 0, nullptr);
+    failures += report(!unsealed && !unread && whole == text, what + "other bytes for engine reference");
+
+    const CobblestoneFile file("cuda", sealed.descriptor(), key, context);
+    const std::size_t begin = random_below(size + 1), len = random_below(size - begin + 1);
+    std::optional<ReadFailure> failure;
+    Bytes expected(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                   text.begin() + static_cast<std::ptrdiff_t>(begin + len));
+    expected.push_back(guard);
+    failures += report(read_to_device(file, begin, len, failure) == expected && !failure, what + "other bytes");
+    if (size <= chunk) continue;
+
+    std::uint8_t byte = 0;
+    const std::size_t place = Cobblestone::header_len + 9;
+    failures += report(pread(sealed.descriptor(), &byte, 1, place) == 1, what + "cannot be read");
+    sealed.write({static_cast<std::uint8_t>(byte ^ 1)}, place);
+    Bytes zeros(size, 0);
+    zeros.push_back(guard);
+    const Bytes got = read_to_device(file, 0, size, failure);
+    failures += report(failure && failure->kind == ReadFailure::Kind::bad_tag && failure->chunk == 0 && got == zeros,
+                       what + "a damaged chunk leaves text");
+  }
+  return failures;
+}
+
 }  // namespace
 
 int test_file_plain(bool quick) {
-  const int failures = test_ranges(quick) + test_failures(quick) + test_writes(quick);
+  const int failures = test_ranges(quick) + test_failures(quick) + test_writes(quick) + test_sealed_files(quick);
   std::printf("%-16s      reads and writes of files %s\n", "plain", failures == 0 ? "ok" : "FAILED");
   return failures;
 }
