@@ -47,10 +47,10 @@ def write_all(descriptor: int, data: Buffer) -> None:
         rest = rest[written(os.write(descriptor, rest)) :]
 
 
-def copy_rest(source: int, target: int, offset: int) -> None:
-    """Writes the bytes of a file after `offset` to where the target stands, by the kernel; file
-    systems may share them. OSError where the file became shorter meanwhile."""
-    left = os.fstat(source).st_size - offset
+def copy_range(source: int, target: int, offset: int, end: int) -> None:
+    """Writes the bytes of a file from `offset` to `end` to where the target stands, by the kernel;
+    file systems may share them. OSError where the file became shorter meanwhile."""
+    left = end - offset
     while left > 0:
         count = _copy(source, target, min(left, 1 << 30), offset)
         if count == 0:

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace as changed
 from typing import TypeAlias
 
-from .._descriptors import copy_rest, open_seekable
+from .._descriptors import copy_range, open_seekable
 from .._new_file import replaced
 from .._tree_names import require_no_tree
 from .base import Options
@@ -85,7 +85,7 @@ def rewrap_file(
                 _move(source, wrapper)
                 wrapper.finish()
             else:
-                copy_rest(file.fileno(), target.fileno(), size)
+                copy_range(file.fileno(), target.fileno(), size, before.st_size)
             now = os.fstat(file.fileno())
             if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
                 raise OSError(f"{os.fspath(path)} changed while it was read: nothing was written")

@@ -36,6 +36,7 @@ from .reading import (
     read_table,
     to_plain,
 )
+from .rewrap import rewrap
 
 if TYPE_CHECKING:
     from ..cluster import read_ray
@@ -63,6 +64,7 @@ __all__ = [
     "read_table",
     "read_tables",
     "rekey",
+    "rewrap",
     "to_plain",
 ]
 

@@ -15,9 +15,7 @@ from .crypto import (
     BLOOM_HEADER,
     COLUMN_INDEX,
     COLUMN_METADATA,
-    FOOTER,
     MOST_ORDINAL,
-    NONCE,
     OFFSET_INDEX,
     UNIQUE,
     FileCrypto,
@@ -26,7 +24,7 @@ from .crypto import (
 )
 from .extras import place_pages, read_extras
 from .file import BaseFile
-from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
+from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, seal_footer
 from .image import BackgroundWriter, Image, Progress, Turns
 from .keyring import Keys, NoKeysError
 from .reading import ParquetFile, opened_file
@@ -261,22 +259,16 @@ class _Encryption:
 
     def _seal_footer(self, fields: Struct) -> bytes:
         config = self._config
-        algorithm = algorithm_struct(self._crypto, config.aad_prefix, config.store_aad_prefix)
         self._count(self._footer_key, 1)
-        if config.plaintext_footer:
-            fields[md.ENCRYPTION_ALGORITHM] = STRUCT, algorithm
-            if config.footer_key_metadata:
-                fields[md.FOOTER_KEY_METADATA] = BINARY, config.footer_key_metadata
-            plain = write(fields)
-            nonce = secrets.token_bytes(NONCE)
-            found = plain + signature(plain, self._footer_key, self._crypto, nonce)
-        else:
-            outer: Struct = {md.CRYPTO_ALGORITHM: (STRUCT, algorithm)}
-            if config.footer_key_metadata:
-                outer[md.CRYPTO_KEY_METADATA] = BINARY, config.footer_key_metadata
-            module = (write(fields), self._footer_key, Place(FOOTER))
-            found = write(outer) + seal_modules([module], self._crypto, self._file.engine)[0]
-        return found + len(found).to_bytes(4, "little")
+        return seal_footer(
+            fields,
+            self._crypto,
+            self._footer_key,
+            config.footer_key_metadata,
+            (config.aad_prefix, config.store_aad_prefix),
+            encrypted=not config.plaintext_footer,
+            engine=self._file.engine,
+        )
 
     def _meta(self, at: _Chunk, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> Struct:
         """The ColumnMetaData of a chunk in the result."""

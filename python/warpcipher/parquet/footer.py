@@ -9,6 +9,7 @@ PARE ... FileCryptoMetaData | footer module | length | PARE      encrypted foote
 from __future__ import annotations
 
 import hmac
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,10 +29,11 @@ from .crypto import (
     Place,
     not_authentic,
     open_modules,
+    seal_modules,
 )
 from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
 from .storage import Source
-from .thrift import BINARY, TRUE, Struct, read, read_whole
+from .thrift import BINARY, STRUCT, TRUE, Struct, read, read_whole, write
 
 PLAIN_MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -262,6 +264,36 @@ def verify(footer: bytes, given: bytes, key: bytes, crypto: FileCrypto) -> None:
     """InvalidTag where a plaintext footer is not what was signed."""
     if not hmac.compare_digest(signature(footer, key, crypto, given[:NONCE]), given):
         raise not_authentic(Place(FOOTER))
+
+
+def seal_footer(
+    fields: Struct,
+    crypto: FileCrypto,
+    key: bytes,
+    metadata: bytes,
+    prefix: tuple[bytes, bool],
+    *,
+    encrypted: bool,
+    engine: str = "auto",
+) -> bytes:
+    """The end of a file from its footer on, up to the last magic. fields: FileMetaData. metadata:
+    the file's text about the footer's key. prefix: of the AADs, and whether it is stored.
+    encrypted: the footer is; False: it is signed."""
+    algorithm = algorithm_struct(crypto, *prefix)
+    if encrypted:
+        outer: Struct = {md.CRYPTO_ALGORITHM: (STRUCT, algorithm)}
+        if metadata:
+            outer[md.CRYPTO_KEY_METADATA] = BINARY, metadata
+        found = (
+            write(outer) + seal_modules([(write(fields), key, Place(FOOTER))], crypto, engine)[0]
+        )
+    else:
+        fields[md.ENCRYPTION_ALGORITHM] = STRUCT, algorithm
+        if metadata:
+            fields[md.FOOTER_KEY_METADATA] = BINARY, metadata
+        plain = write(fields)
+        found = plain + signature(plain, key, crypto, secrets.token_bytes(NONCE))
+    return found + len(found).to_bytes(4, "little")
 
 
 def algorithm_struct(crypto: FileCrypto, prefix: bytes, stored: bool) -> Struct:

@@ -132,28 +132,13 @@ class KmsKeys:
         if self._table is None:
             raise ValueError(
                 "rotation replaces key material beside a table: name it with KmsKeys(client, "
-                "table=...). Material in the table itself is written again by `rekey`"
+                "table=...). `rewrap` also writes material in the table itself again"
             )
         path = material_path(self._table)
         self._external = _parse(_read(path), path.name)
-        fresh = KmsKeys(client or self._client)
-        rotated, seen = {}, set()
-        for reference in self._external:
-            material = self._look_up(reference)
-            master = _text(material, "masterKeyID")
-            seen.add(master)
-            wrapped = fresh._wrap(
-                self._unwrap(material),
-                (masters or {}).get(master, master),
-                double=material.get("doubleWrapping") is True,
-            )
-            rotated[reference] = json.dumps({**material, **wrapped})
-        for master in masters or ():
-            if master not in seen:
-                raise ValueError(
-                    f"{path.name} has no key under master key {master!r}: it has "
-                    f"{', '.join(sorted(seen))}"
-                )
+        rotation = Rotation(self, masters or {}, client)
+        rotated = {name: rotation.of_material(self._look_up(name)) for name in self._external}
+        rotation.check(path.name)
         _write(path, rotated)
         self._external = None
         return len(rotated)
@@ -255,6 +240,55 @@ class KmsKeys:
 
     def __repr__(self) -> str:
         return f"<KmsKeys of {type(self._client).__name__}>"
+
+
+class Rotation:
+    """Data keys wrapped again. masters, client: see `KmsKeys.rotate_master_keys`. count: how many
+    keys were."""
+
+    def __init__(self, keys: KmsKeys, masters: Mapping[str, str], client: KmsClient | None) -> None:
+        self._keys = keys
+        self._masters = masters
+        self._fresh = KmsKeys(client or keys._client)
+        self._seen: set[str] = set()
+        self._made: dict[bytes, bytes] = {}
+        self.count = 0
+
+    def of_material(self, material: dict[str, Any]) -> str:
+        """Key material in the place of some."""
+        master = _text(material, "masterKeyID")
+        self._seen.add(master)
+        self.count += 1
+        wrapped = self._fresh._wrap(
+            self._keys._unwrap(material),
+            self._masters.get(master, master),
+            double=material.get("doubleWrapping") is True,
+        )
+        return json.dumps({**material, **wrapped})
+
+    def of_metadata(self, metadata: bytes) -> bytes:
+        """Key metadata in the place of some, which hold their material. The same of several chunks
+        stays the same."""
+        if metadata not in self._made:
+            if is_external(metadata):
+                raise FormatError("a table with key material both in it and beside it")
+            material = _parse(metadata, "the key metadata")
+            self._made[metadata] = self.of_material(material).encode()
+        return self._made[metadata]
+
+    def check(self, what: str) -> None:
+        """Raises ValueError for a master key that none of the keys of `what` had."""
+        for master in self._masters:
+            if master not in self._seen:
+                raise ValueError(
+                    f"{what} has no key under master key {master!r}: it has "
+                    f"{', '.join(sorted(self._seen))}"
+                )
+
+
+def is_external(metadata: bytes) -> bool:
+    """Whether key metadata only names material that lies beside the table."""
+    return _parse(metadata, "the key metadata").get("internalStorage") is False
 
 
 def material_path(table: TableLike) -> Path:

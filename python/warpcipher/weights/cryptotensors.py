@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import warpcipher as wc
 
-from .._descriptors import copy_rest
+from .._descriptors import copy_range
 from .._new_file import replaced
 from .._uncopied import Uncopied
 from ..formats import FormatError
@@ -374,7 +374,7 @@ def rewrap(
         made = _rewrapped(header, key, new_key)
         with replaced(out, replace=replace) as file:
             write_whole(file, memoryview(made))
-            copy_rest(image.fileno(), file.fileno(), header.data_start)
+            copy_range(image.fileno(), file.fileno(), header.data_start, image.size)
     finally:
         image.close()
 

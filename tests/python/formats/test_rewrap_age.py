@@ -154,14 +154,14 @@ def test_a_file_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     path = tmp_path / "x"
     made(path)
-    copy = rewrap.copy_rest
+    copy = rewrap.copy_range
 
     def and_grow(*arguments: int) -> None:
         copy(*arguments)
         with path.open("ab") as file:
             file.write(b"more")
 
-    monkeypatch.setattr(rewrap, "copy_rest", and_grow)
+    monkeypatch.setattr(rewrap, "copy_range", and_grow)
     with pytest.raises(OSError, match="changed while it was read"):
         formats.rewrap_file(path, ME, YOU)
     assert [one.name for one in tmp_path.iterdir()] == ["x"]
@@ -193,7 +193,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 KILLED = "import os, signal\n" + PROGRAM.replace(
     "me = ",
     "from warpcipher.formats import rewrap\n"
-    "rewrap.copy_rest = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nme = ",
+    "rewrap.copy_range = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nme = ",
 )
 
 

@@ -153,7 +153,7 @@ def test_a_rotation_that_fails_changes_nothing(tmp_path: Path) -> None:
         keys.rotate_master_keys({"x": "master of 2027"})
     with pytest.raises(PermissionError, match="no master key other"):
         keys.rotate_master_keys({"footer master": "other"})
-    with pytest.raises(ValueError, match=r"beside a table.*`rekey`"):
+    with pytest.raises(ValueError, match=r"beside a table.*`rewrap`"):
         parquet.KmsKeys(Kms()).rotate_master_keys()
     assert material_path(path).read_bytes() == before
 
