@@ -19,6 +19,7 @@ void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);
+void bind_prg(nanobind::module_& m);
 void bind_queue(nanobind::module_& m);
 void bind_random(nanobind::module_& m);
 void bind_random_bits(nanobind::module_& m);

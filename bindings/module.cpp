@@ -46,6 +46,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_sealing(m);
   bind_parquet(m);
   bind_pinned(m);
+  bind_prg(m);
   bind_queue(m);
   bind_thrift(m);
   bind_tuning(m);

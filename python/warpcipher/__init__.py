@@ -40,7 +40,7 @@ from .columns import Columns, run_columns
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines, find_algorithm
 
 if TYPE_CHECKING:
-    from . import formats, keys, keysearch, kv, parquet, random, tuning, weights
+    from . import formats, keys, keysearch, kv, parquet, prg, random, tuning, weights
     from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
@@ -73,6 +73,7 @@ __all__ = [
     "kv",
     "parquet",
     "pinned",
+    "prg",
     "random",
     "run_columns",
     "search",
@@ -89,6 +90,7 @@ _LATER = {
     "keysearch": "keysearch",
     "kv": "kv",
     "parquet": "parquet",
+    "prg": "prg",
     "random": "random",
     "search": "keysearch",
     "tuning": "tuning",

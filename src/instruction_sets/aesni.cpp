@@ -7,6 +7,7 @@
 #include "engine/cpu/aes_code.hpp"
 #include "engine/cpu/aes_serial_code.hpp"
 #include "engine/cpu/gcm_code.hpp"
+#include "prg/aes_code.hpp"
 #include "search/cpu/aes_code.hpp"
 
 namespace warpcipher {
@@ -16,6 +17,7 @@ using simd::Simd128;
 constinit const cpu::Lanes cpu::lanes_aesni{
     .name = "aesni", .aes = &aes_lanes<Simd128>, .serial = &serial_aes, .gcm = &gcm_lanes<Simd128>};
 constinit const search::cpu::Lanes search::cpu::lanes_aesni{.name = "aesni", .aes = &aes_search<Simd128>};
+constinit const prg::Lanes prg::lanes_aesni{.name = "aesni", .aes = &aes_lanes<Simd128>};
 
 }  // namespace warpcipher
 

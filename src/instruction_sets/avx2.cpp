@@ -6,6 +6,7 @@
 #include "cipher/simd/256.hpp"
 #include "engine/cpu/chacha_code.hpp"
 #include "engine/cpu/des_code.hpp"
+#include "prg/chacha_code.hpp"
 #include "random/host_code.hpp"
 #include "search/cpu/des_meet_code.hpp"
 
@@ -17,6 +18,7 @@ constinit const cpu::Lanes cpu::lanes_avx2{
     .name = "avx2", .chacha = &chacha_lanes<Simd256>, .des = &des_lanes<Simd256>};
 constinit const search::cpu::Lanes search::cpu::lanes_avx2{.name = "avx2", .des = &des_meet<Simd256>};
 constinit const random::HostCode random::host_avx2{"avx2", fill_part};
+constinit const prg::Lanes prg::lanes_avx2{.name = "avx2", .chacha = &chacha_lanes, .accumulate = &accumulate};
 
 }  // namespace warpcipher
 

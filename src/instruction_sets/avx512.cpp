@@ -6,6 +6,7 @@
 #include "cipher/simd/512.hpp"
 #include "engine/cpu/chacha_code.hpp"
 #include "engine/cpu/des_code.hpp"
+#include "prg/chacha_code.hpp"
 #include "search/cpu/des_meet_code.hpp"
 
 namespace warpcipher {
@@ -15,6 +16,7 @@ using simd::Simd512;
 constinit const cpu::Lanes cpu::lanes_avx512{
     .name = "avx512", .chacha = &chacha_lanes<Simd512>, .des = &des_lanes<Simd512>};
 constinit const search::cpu::Lanes search::cpu::lanes_avx512{.name = "avx512", .des = &des_meet<Simd512>};
+constinit const prg::Lanes prg::lanes_avx512{.name = "avx512", .chacha = &chacha_lanes, .accumulate = &accumulate};
 
 }  // namespace warpcipher
 

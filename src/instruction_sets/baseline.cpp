@@ -3,6 +3,7 @@
 #include "cipher/simd/128.hpp"
 #include "engine/cpu/chacha_code.hpp"
 #include "engine/cpu/des_code.hpp"
+#include "prg/chacha_code.hpp"
 #include "random/host_code.hpp"
 #include "search/cpu/des_meet_code.hpp"
 
@@ -14,5 +15,6 @@ constinit const cpu::Lanes cpu::lanes_baseline{
     .name = "baseline", .chacha = &chacha_lanes<Simd128>, .des = &des_lanes<Simd128>};
 constinit const search::cpu::Lanes search::cpu::lanes_baseline{.name = "baseline", .des = &des_meet<Simd128>};
 constinit const random::HostCode random::host_baseline{"baseline", fill_part};
+constinit const prg::Lanes prg::lanes_baseline{.name = "baseline", .chacha = &chacha_lanes, .accumulate = &accumulate};
 
 }  // namespace warpcipher

@@ -6,6 +6,7 @@
 #include "cipher/simd/256.hpp"
 #include "engine/cpu/aes_code.hpp"
 #include "engine/cpu/gcm_code.hpp"
+#include "prg/aes_code.hpp"
 #include "search/cpu/aes_code.hpp"
 
 namespace warpcipher {
@@ -14,6 +15,7 @@ using simd::Simd256;
 
 constinit const cpu::Lanes cpu::lanes_vaes{.name = "vaes", .aes = &aes_lanes<Simd256>, .gcm = &gcm_lanes<Simd256>};
 constinit const search::cpu::Lanes search::cpu::lanes_vaes{.name = "vaes", .aes = &aes_search<Simd256>};
+constinit const prg::Lanes prg::lanes_vaes{.name = "vaes", .aes = &aes_lanes<Simd256>};
 
 }  // namespace warpcipher
 

@@ -6,6 +6,7 @@
 #include "cipher/simd/512.hpp"
 #include "engine/cpu/aes_code.hpp"
 #include "engine/cpu/gcm_code.hpp"
+#include "prg/aes_code.hpp"
 #include "search/cpu/aes_code.hpp"
 
 namespace warpcipher {
@@ -15,6 +16,7 @@ using simd::Simd512;
 constinit const cpu::Lanes cpu::lanes_vaes512{
     .name = "vaes512", .aes = &aes_lanes<Simd512>, .gcm = &gcm_lanes<Simd512>};
 constinit const search::cpu::Lanes search::cpu::lanes_vaes512{.name = "vaes512", .aes = &aes_search<Simd512>};
+constinit const prg::Lanes prg::lanes_vaes512{.name = "vaes512", .aes = &aes_lanes<Simd512>};
 
 }  // namespace warpcipher
 

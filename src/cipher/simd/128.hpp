@@ -90,6 +90,8 @@ struct Simd128 {
   static Vector multiply(Vector a, Vector b) {
     return _mm_clmulepi64_si128(a, b, Halves);
   }
+  // Of blocks a0 a1 .. and b0 b1 ..: a0 b0 a1 b1 .. in both.
+  static void interleave_blocks(Vector&, Vector&) {}
   // A bit for each word.
   static std::uint32_t equal_words(Vector a, Vector b) {
     return static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(a, b))));

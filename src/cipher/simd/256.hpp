@@ -64,6 +64,12 @@ struct Simd256 {
   static Vector multiply(Vector a, Vector b) {
     return _mm256_clmulepi64_epi128(a, b, Halves);
   }
+  // Of blocks a0 a1 .. and b0 b1 ..: a0 b0 a1 b1 .. in both.
+  static void interleave_blocks(Vector& a, Vector& b) {
+    const Vector low = low_blocks(a, b);
+    b = high_blocks(a, b);
+    a = low;
+  }
   static std::uint32_t equal_words(Vector a, Vector b) {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))));
   }

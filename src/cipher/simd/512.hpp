@@ -78,6 +78,12 @@ struct Simd512 {
   static Vector multiply(Vector a, Vector b) {
     return _mm512_clmulepi64_epi128(a, b, Halves);
   }
+  // Of blocks a0 a1 .. and b0 b1 ..: a0 b0 a1 b1 .. in both.
+  static void interleave_blocks(Vector& a, Vector& b) {
+    const Vector low = _mm512_permutex2var_epi64(a, _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), b);
+    b = _mm512_permutex2var_epi64(a, _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4), b);
+    a = low;
+  }
   static std::uint32_t equal_words(Vector a, Vector b) { return _mm512_cmpeq_epi32_mask(a, b); }
 #endif
 };

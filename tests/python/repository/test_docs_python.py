@@ -17,6 +17,7 @@ PAGES = {
     "guides/data.md": (4, "page 0 was changed"),
     "guides/llm.md": (5, "missed: [1]"),
     "guides/ml.md": (5, "refused"),
+    "guides/private-computation.md": (2, ""),
     "guides/random.md": (6, "32 bytes"),
     "guides/tables.md": (2, "no key for column name"),
     "guides/services.md": (3, "rewritten"),
