@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,6 +68,19 @@ def _copy(source: int, target: int, size: int, offset: int) -> int:
         if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
             raise
         return os.sendfile(target, source, offset, size)
+
+
+@contextlib.contextmanager
+def steady(file: int | str | os.PathLike[str], before: os.stat_result) -> Iterator[None]:
+    """Raises OSError where a file, a descriptor or a path, is another one at the end, or has
+    changed. before: its status."""
+    yield
+    now = os.stat(file)  # noqa: PTH116
+    if not os.path.samestat(now, before) or any(
+        getattr(now, name) != getattr(before, name) for name in ("st_size", "st_mtime_ns")
+    ):
+        name = "the file" if isinstance(file, int) else os.fspath(file)
+        raise OSError(errno.EBUSY, f"{name} changed while it was read: nothing was written")
 
 
 def written(count: int, path: str | None = None) -> int:

@@ -24,6 +24,7 @@ COMMANDS = {
     "info": "info",
     "explain": "tuning",
     "parquet": "parquet",
+    "rekey": "rekey",
     "rewrap": "rewrap",
     "bench": "",
     "tune": "tuning",

@@ -50,7 +50,7 @@ EARLIER = (
         help="The same, and do changed files again.",
     ),
 )
-_NO_MANIFEST = click.option(
+NO_MANIFEST = click.option(
     "--no-manifest",
     is_flag=True,
     help="Trees without a manifest: nothing binds their files together.",
@@ -72,7 +72,7 @@ def check_options(function: Function) -> Function:
             *PATHS,
             *in_section(_PEOPLE, *recipients.READING),
             *in_section("Format", names.FORMAT, *COMPUTING),
-            *in_section(_TREES, _NO_MANIFEST),
+            *in_section(_TREES, NO_MANIFEST),
             *TELLING,
         ),
         function,
@@ -159,17 +159,20 @@ class Settings(RunOptions):
 
     def _check_key(self) -> None:
         """Raises CliError unless there is one key, of a format that the command takes."""
-        if self.format_name != "auto":
-            from warpcipher.formats import get
-
-            if command := get(self.format_name).command:
-                raise usage(
-                    f"format {self.format_name} has its own commands: `warpcipher {command} "
-                    f"encrypt` and `{command} decrypt`; nothing can be checked, as nothing is "
-                    "authenticated"
-                )
+        self._check_format(self.format_name)
         if sum((bool(self.key), bool(self.people))) != 1:
             raise usage("give one key, with --key FILE, or age's: -r, -R, -i, --passphrase")
+
+    def _check_format(self, name: str) -> None:
+        if name == "auto":
+            return
+        from warpcipher.formats import get
+
+        if command := get(name).command:
+            raise usage(
+                f"format {name} has its own commands: `warpcipher {command} encrypt` and "
+                f"`{command} decrypt`; nothing can be checked, as nothing is authenticated"
+            )
 
     def _refuse_standard_input(self, what: str) -> None:
         """Raises CliError if `what` comes from standard input, and something else does too."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import stat
 from typing import TYPE_CHECKING, Literal
 
 from warpcipher._tree_names import NAME, is_own, names_of, root_above
@@ -209,7 +210,7 @@ class Trees:
         if plan.folder is not None:
             folders.make_folder(plan.folder)
         for tree in plan.trees:
-            if not self._is_left_out(tree):
+            if not self.is_left_out(tree):
                 self._make_root(tree.target)
 
     def _make_root(self, path: str) -> None:
@@ -222,7 +223,8 @@ class Trees:
                 )
         os.close(folders.open_folder(path, (), create=True))
 
-    def _is_left_out(self, tree: jobs.Tree) -> bool:
+    def is_left_out(self, tree: jobs.Tree) -> bool:
+        """Whether a tree does not match its manifest."""
         return self._binds(tree) and tree not in self._growing and tree not in self._whole
 
     def options_of(self, job: jobs.Job, source: files.InputFile) -> Options:
@@ -256,6 +258,31 @@ class Trees:
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
 
+    def content_of(
+        self, tree: jobs.Tree
+    ) -> tuple[dict[str, jobs.Attributes], dict[str, str]] | None:
+        """Folders and links of a tree, as its manifest has them; None: it has none."""
+        if tree not in self._whole:
+            return None
+        links = self._whole[tree].manifest.of_kind("link")
+        folders_of = dict(sorted(self._folders_of(tree).items()))
+        return folders_of, {entry.name: entry.target for entry in links}
+
+    def status_of(self, job: jobs.Job) -> os.stat_result | None:
+        """Of the plaintext of a file, as its manifest has it; None: it has none."""
+        entry = self._entry(job)
+        if entry is None:
+            return None
+        seconds = entry.mtime // 10**9
+        fields = (stat.S_IFREG | entry.mode, 0, 0, 1, os.geteuid(), os.getegid(), entry.size)
+        exact = {"st_atime_ns": entry.mtime, "st_mtime_ns": entry.mtime}
+        return os.stat_result((*fields, seconds, seconds, seconds), exact)
+
+    def has_holes(self, job: jobs.Job) -> bool:
+        """Whether the plaintext of a file had holes, as its manifest says."""
+        entry = self._entry(job)
+        return entry is not None and entry.holes
+
     def sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
         """The target of the plaintext of a file: holes stay holes."""
         entry = self._entry(job)
@@ -279,7 +306,7 @@ class Trees:
         if self._report.failures:
             folders.remove_empty()
         for tree in plan.trees:
-            if self._is_left_out(tree) or not os.path.isdir(tree.target):
+            if self.is_left_out(tree) or not os.path.isdir(tree.target):
                 continue
             for name in self._folders_of(tree):
                 os.close(folders.open_folder(tree.target, folders.parts_of(name), create=True))
@@ -289,7 +316,7 @@ class Trees:
                 failed = bool(self._report.failures)
                 self._growing[tree].finish(deletes=self._settings.delete and not failed)
         for tree in plan.trees:
-            if not self._is_left_out(tree):
+            if not self.is_left_out(tree):
                 self._finish_folders(tree)
 
     def _folders_of(self, tree: jobs.Tree) -> dict[str, jobs.Attributes]:

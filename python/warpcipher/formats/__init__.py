@@ -28,10 +28,11 @@ from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .edits import Kept
 from .file_chunks import read_chunks
-from .files import decrypt_file, encrypt_file
+from .files import decrypt_file, encrypt_file, reading
 from .layout import FormatError, Layout
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
+from .rekey import rekey_file
 from .rewrap import rewrap_file
 from .stream import decrypt_stream, encrypt_stream
 
@@ -78,17 +79,7 @@ def open(
     options = options or Options()
     chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
-
-        def open_path(options: Options) -> DecryptingReader:
-            source = io.FileIO(file, opener=open_seekable)
-            return DecryptingReader(source, chosen, key, options, close_source=True)
-
-        try:
-            raw = open_path(options)
-        except (wc.InvalidTag, FormatError):
-            if (bound := _in_a_tree(file, key, chosen, options)) is None:
-                raise
-            raw = open_path(bound)
+        raw = reading(file, key, chosen, options)
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
     return DecryptedFile(raw)
@@ -274,6 +265,7 @@ __all__ = [
     "open",
     "read_chunks",
     "register",
+    "rekey_file",
     "resolve",
     "rewrap_file",
     "take",

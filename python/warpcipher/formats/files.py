@@ -12,9 +12,11 @@ from typing import BinaryIO, TypeAlias
 
 import warpcipher as wc
 
+from .._descriptors import open_seekable
 from .._new_file import replaced
-from .base import Options
+from .base import Format, Options
 from .layout import FormatError
+from .reader import DecryptingReader
 from .registry import take
 from .stream import Progress, decrypt_stream, encrypt_stream
 
@@ -92,6 +94,24 @@ def decrypt_file(
             return decrypt_stream(
                 reader, writer, key, format=chosen.name, options=bound, progress=progress
             )
+
+
+def reading(path: PathLike, key: object, chosen: Format, options: Options) -> DecryptingReader:
+    """The text of an encrypted file: one in an encrypted tree is the file that the manifest lists
+    there."""
+
+    def opened(options: Options) -> DecryptingReader:
+        source = io.FileIO(path, opener=open_seekable)
+        return DecryptingReader(source, chosen, key, options, close_source=True)
+
+    try:
+        return opened(options)
+    except (wc.InvalidTag, FormatError):
+        from .trees import Sealed
+
+        if (bound := Sealed(key, chosen, options).options_in_place(path)) is None:
+            raise
+        return opened(bound)
 
 
 @contextlib.contextmanager

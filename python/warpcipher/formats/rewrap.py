@@ -8,7 +8,7 @@ import os
 from dataclasses import replace as changed
 from typing import TypeAlias
 
-from .._descriptors import copy_range, open_seekable
+from .._descriptors import copy_range, open_seekable, steady
 from .._new_file import replaced
 from .._tree_names import require_no_tree
 from .base import Options
@@ -77,7 +77,10 @@ def rewrap_file(
         head = chosen.beginning(key, options, lambda _, size: source.peek(size))
         size, header = chosen.rewrapped(key, new_key, head, options, keep=keep)
         permissions = before.st_mode & 0o777
-        with replaced(out, replace=replace, permissions=permissions) as target:
+        with (
+            replaced(out, replace=replace, permissions=permissions) as target,
+            steady(file.fileno(), before),
+        ):
             wrapper = chosen.wrapped(target, changed(options, armor=True)) if text else None
             write_whole(wrapper or target, memoryview(header))
             if wrapper is not None:
@@ -86,9 +89,6 @@ def rewrap_file(
                 wrapper.finish()
             else:
                 copy_range(file.fileno(), target.fileno(), size, before.st_size)
-            now = os.fstat(file.fileno())
-            if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                raise OSError(f"{os.fspath(path)} changed while it was read: nothing was written")
 
 
 def _move(source: Source, writer: Writer) -> None:

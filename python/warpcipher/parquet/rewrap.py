@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from .._descriptors import copy_range
+from .._descriptors import copy_range, steady
 from .._new_file import replaced
 from ..formats.whole import write_whole
 from . import metadata as md
@@ -74,10 +74,10 @@ def rewrap(
         before = os.fstat(source.descriptor)
         mode = before.st_mode & 0o777
         place = table if out is None else out
-        with replaced(place, replace=out is None or replace, permissions=mode) as target:
+        with (
+            replaced(place, replace=out is None or replace, permissions=mode) as target,
+            steady(source.descriptor, before),
+        ):
             copy_range(source.descriptor, target.fileno(), 0, source.size - 8 - len(data))
             write_whole(target, memoryview(end + magic))
-            now = os.fstat(source.descriptor)
-            if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                raise OSError(f"{source.name} changed while it was read: nothing was written")
     return rotation.count

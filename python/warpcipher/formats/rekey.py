@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypts files again under another key, and proves that before the old file goes.
+
+    old file -> decrypted, each chunk authentic -> encrypted -> new file -> read back, decrypted:
+    its text has the SHA-256 of what was encrypted -> the new file gets its name
+
+The text is only in memory, some pieces at a time. The disk reads the new file back, not a cache,
+where the system can be told so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Callable
+
+from .._descriptors import steady
+from .._new_file import replaced
+from .._tree_names import require_no_tree
+from .base import Format, Options, wipe
+from .files import PathLike, reading
+from .reader import DecryptedFile, DecryptingReader, SeekableReader
+from .registry import take
+from .stream import Progress, checked_options, encrypt_stream
+from .whole import Reader, Writer, read_whole
+
+BLOCK = 4 << 20
+
+
+class _Digested:
+    """A stream, and the SHA-256 and bytes of what was read from it or written to it."""
+
+    def __init__(self, stream: Reader | Writer) -> None:
+        self._stream = stream
+        self._hash = hashlib.sha256()
+        self.count = 0
+
+    @property
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        count = self._stream.readinto(buffer)  # type: ignore[union-attr]
+        self._add(buffer, count)
+        return count
+
+    def write(self, data: memoryview, /) -> int | None:
+        count = self._stream.write(data)  # type: ignore[union-attr]
+        self._add(data, count)
+        return count
+
+    def _add(self, data: memoryview, count: int | None) -> None:
+        self._hash.update(data[: count or 0])
+        self.count += count or 0
+
+    def read_all(self) -> None:
+        """Reads to the end, and keeps nothing."""
+        block = memoryview(bytearray(BLOCK))
+        try:
+            while read_whole(self, block):
+                pass
+        finally:
+            wipe(block)
+
+
+class Rekeyed:
+    """A file that is encrypted again, before it gets its name. size: bytes of plaintext; sealed:
+    those written."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        writer: Writer,
+        key: object,
+        chosen: Format,
+        options: Options,
+        progress: Progress | None = None,
+    ) -> None:
+        """Encrypts all of a text. Raises as `encrypt_stream`, and what `reader` raises: what was
+        written is then of no use."""
+        self._key = key
+        self._format = chosen
+        self._options = options
+        source, sink = _Digested(reader), _Digested(writer)
+        encrypt_stream(
+            source,
+            sink,
+            key,
+            format=chosen.name,
+            options=options,
+            progress=progress,
+        )
+        self._digest, self.size = source.digest, source.count
+        self._sealed_digest, self.sealed = sink.digest, sink.count
+
+    def prove(self, file: SeekableReader) -> None:
+        """Reads back what was written: decrypted it must be the text; where the new key only
+        encrypts, as recipients do, it must be what was written. OSError where it is not."""
+        opening = self._format.opening(self._key)
+        if opening == []:
+            file.seek(0)
+            again, expected = _Digested(file), (self._sealed_digest, self.sealed)
+            again.read_all()
+        else:
+            raw = DecryptingReader(file, self._format, opening, self._options, close_source=False)
+            with DecryptedFile(raw) as opened:
+                again, expected = _Digested(opened), (self._digest, self.size)
+                again.read_all()
+        if (again.digest, again.count) != expected:
+            raise OSError(
+                "what was written reads back as something else: the old file stays, and the new "
+                "one does not appear"
+            )
+
+
+def from_disk(descriptor: int) -> io.FileIO:
+    """A file that was written, to be read back: from the disk, where the system lets go of what it
+    has in memory of it."""
+    os.fsync(descriptor)
+    with contextlib.suppress(OSError, AttributeError):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return io.FileIO(descriptor, closefd=False)
+
+
+def rekey_file(
+    source: PathLike,
+    target: PathLike | None,
+    key: object,
+    new_key: object,
+    *,
+    format: str = "auto",
+    new_format: str = "auto",
+    options: Options | None = None,
+    new_options: Options | None = None,
+    progress: Callable[[int], object] | None = None,
+    replace: bool = True,
+) -> int:
+    """Encrypts an encrypted file again, under another key or in another format; returns the bytes
+    written. A fresh data key is taken: nobody who knew the old one reads the new file.
+
+    target:  the new file; None replaces the source in one step.
+    key, format, options: of the file as it is, as `formats.open` takes them.
+    new_key, new_format, new_options: of the new one, as `encrypt_file` takes them.
+    replace: False raises FileExistsError where something has the name.
+    The text is in memory only, some pieces at a time. Before the new file gets its name it is read
+    back and decrypted, and its text compared by SHA-256; where the new key cannot decrypt
+    (recipients, public keys), it is compared with what was written. Raises as `formats.open` and
+    `encrypt_file`; OSError where the source changed meanwhile; then nothing was written.
+
+    >>> import pathlib
+    >>> from warpcipher import formats
+    >>> size = pathlib.Path("notes.txt").write_bytes(b"text")
+    >>> size = formats.encrypt_file("notes.txt", "notes.enc", bytes(32))
+    >>> formats.rekey_file("notes.enc", None, bytes(32), bytes(range(16)))
+    76
+    >>> with formats.open("notes.enc", bytes(range(16))) as file:
+    ...     file.read()
+    b'text'
+    """
+    options, new_options = checked_options(options), checked_options(new_options)
+    chosen, key = take(format, key, options)
+    new_chosen, new_key = take(new_format, new_key, new_options)
+    if target is None:
+        require_no_tree(source)
+        target, replace = source, True
+    status = os.stat(source)  # noqa: PTH116
+    with (
+        DecryptedFile(reading(source, key, chosen, options)) as file,
+        replaced(target, replace=replace, permissions=status.st_mode & 0o777) as writer,
+        steady(source, status),
+    ):
+        made = Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
+        with from_disk(writer.fileno()) as written:
+            made.prove(written)
+    return made.sealed
