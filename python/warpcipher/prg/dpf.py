@@ -17,8 +17,6 @@ import os
 import struct
 from typing import TYPE_CHECKING, Any, Literal
 
-from typing_extensions import Self
-
 from .. import _native
 from .._uncopied import Uncopied
 from ..arguments import require_int
@@ -26,6 +24,8 @@ from ..arrays import choose_stream, finished, library_of, size_of, stream_pointe
 from ..random.arrays import NewArray, choose_library, open_target, parse_device
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .._types import Buffer, StreamLike
     from .generators import Prg
 
