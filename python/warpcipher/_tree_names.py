@@ -44,10 +44,15 @@ def require_no_tree(path: str | os.PathLike[str]) -> None:
     """Raises ValueError for a path in a tree that has a manifest: a file that is replaced there
     would not be the one that the manifest lists."""
     if (root := root_above(path)) is not None:
-        raise ValueError(
-            f"{os.fspath(path)} is part of the tree {root}, whose manifest lists it as it is: "
-            "`warpcipher rekey -o NEW` makes a tree with other keys; or name an output elsewhere"
-        )
+        raise ValueError(in_a_tree(os.fspath(path), root))
+
+
+def in_a_tree(path: str, root: str) -> str:
+    """Why a file is not replaced."""
+    return (
+        f"{path} is part of the tree {root}, whose manifest lists it as it is: `warpcipher rekey "
+        "-o NEW` makes a tree with other keys; or name an output elsewhere"
+    )
 
 
 def names_of(path: str | os.PathLike[str], extension: str) -> list[str]:

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
-# ruff: noqa: PTH119
+# ruff: noqa: PTH116, PTH119
 """`warpcipher rekey`."""
 
 from __future__ import annotations
 
 import io
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from . import conflicts, jobs, names, new_keys, recipients
-from .errors import ENGINE, NOT_AUTHENTIC, Command, add_options, epilog, in_section, shown, usage
-from .files import InputFile, OutputFile, Target
+from .errors import (
+    ENGINE,
+    NOT_AUTHENTIC,
+    Command,
+    add_options,
+    epilog,
+    in_section,
+    shown,
+    translate,
+    usage,
+)
+from .files import InputFile, OutputFile, Target, exists
 from .new_keys import NewKeys
-from .report import Progress
+from .report import Progress, Result
 from .run import DRY_RUN, TELLING
 from .settings import COMPUTING, EARLIER, NO_MANIFEST, PATHS, Settings
 from .transfer import Transfer
@@ -153,6 +164,49 @@ class Rekey(Transfer):
             raise usage(str(error)) from None
         return options
 
+    def run_object(self) -> None:
+        """Does one object at a URL, or a file that becomes one."""
+        from warpcipher import formats, stores
+
+        how = self._how
+        if len(how.paths) != 1 or how.paths[0].endswith("/") or (how.output or "").endswith("/"):
+            raise usage("at URLs rekey takes one object at a time: name it, and the new one")
+        if how.goes_on or how.dry_run or how.no_manifest:
+            raise usage("--skip-existing, --update, --no-manifest and --dry-run are for files")
+        (path,), start = how.paths, time.perf_counter()
+        self._warn_unauthenticated()
+        try:
+            before = stores.stat(path).size if stores.is_url(path) else os.stat(path).st_size
+            size = formats.rekey_file(
+                *(path, how.output, self._key, self._new_key),
+                format=self._format.name,
+                new_format=self._new.name,
+                options=self._extra,
+                new_options=self._new_options(),
+                replace=how.force,
+            )
+        except FileExistsError:
+            raise exists(str(how.output)) from None
+        except Exception as error:
+            raise translate(error, shown(path)) or error from None
+        finally:
+            self._close()
+        seconds = time.perf_counter() - start
+        result = Result(
+            input=path,
+            output=how.output or path,
+            format=self._new.name,
+            input_bytes=before,
+            output_bytes=size,
+            seconds=round(seconds, 6),
+            bytes_per_second=round(size / seconds, 1),
+        )
+        self._report.results.append(result)
+        if how.as_json:
+            click.echo(self._report.to_json())
+        elif how.tells:
+            click.echo(result.summary(), err=True)
+
     def _make_plan(self) -> jobs.Plan:
         how, old, new = self._how, self._format.extension, self._new.extension
         naming = _InPlace(old, encrypt=False) if how.in_place else _Naming(old, new)
@@ -255,10 +309,18 @@ def rekey(**given: Any) -> None:
     The plaintext is only in memory. Each new file is read back and decrypted before it appears (to
     recipients, who only can decrypt: compared with what was written), and with --in-place before it
     replaces the old one. A tree becomes a tree, with a manifest of its own.
+    PATH and -o may be URLs of single objects.
 
     \b
     warpcipher rekey --key old.key --new-key new.key --in-place report.pdf.cobblestone
     warpcipher rekey --key old.key -R team.txt -o photos.age photos.cobblestone
     """
+    from warpcipher import stores
+
     new = NewKeys.take(given)
+    places = [stores.local_path(place) for place in given["paths"]]
+    given = {**given, "paths": tuple(places), "output": stores.local_path(given["output"])}
+    if any(map(stores.is_url, (*places, given["output"]))):
+        Rekey(RekeySettings.of({**given, "new": new}, decrypts=True)).run_object()
+        return
     Rekey(RekeySettings.of({**given, "new": new}, decrypts=True)).run()

@@ -34,6 +34,11 @@ _OPTIONS = (
     *in_section("Format", names.FORMAT, *recipients.CONTEXT),
     click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is."),
     click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists."),
+    click.option(
+        "--copy",
+        is_flag=True,
+        help="FILE is a URL: read and write all of it, where its store cannot copy it.",
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
 
@@ -44,6 +49,7 @@ def rewrap(
     path: str,
     new_kms: str | None,
     keep: bool,
+    copy: bool,
     format_name: str,
     output: str | None,
     force: bool,
@@ -58,6 +64,9 @@ def rewrap(
     have kept its data key: `rekey` changes that, too. Keys of cryptotensors are JSON Web Key Sets,
     with a key of type oct and one of type okp; the new ones sign, so that their okp key has its
     private part.
+
+    FILE of age or Crypt4GH may be the URL of an object: its store copies the data (S3), or --copy
+    reads and writes it.
 
     \b
     warpcipher rewrap -i me.txt -R team.txt notes.age
@@ -94,7 +103,7 @@ def rewrap(
                 made = _rewrap_model(path, old, new.choice, output, force)
             else:
                 key = people.read(encrypts=False) if people else old.read(format_name, None)
-                how: dict[str, Any] = {"context": context, "keep": keep}
+                how: dict[str, Any] = {"context": context, "keep": keep, "copy": copy}
                 made = _rewrap_file(path, format_name, key, new, output, force, **how)
         except FileExistsError:
             raise exists(str(output)) from None
@@ -107,9 +116,12 @@ def rewrap(
 
 
 def _is_model(path: str) -> bool:
+    from warpcipher import stores
     from warpcipher._descriptors import open_seekable
     from warpcipher.formats import foreign
 
+    if stores.is_url(path):
+        return False
     with open(path, "rb", opener=open_seekable) as file:
         head, size = file.read(foreign.PREFIX_SIZE), file.seek(0, 2)
     found = foreign.identify(head, size)
@@ -140,6 +152,7 @@ def _rewrap_file(
     *,
     context: bytes,
     keep: bool,
+    copy: bool,
 ) -> dict[str, Any]:
     from warpcipher import formats
 
@@ -158,6 +171,7 @@ def _rewrap_file(
         format=format_name,
         options=formats.Options(context=context),
         keep=keep,
+        copy=copy,
         replace=force,
     )
     return {"path": path if output is None else output, "format": name}

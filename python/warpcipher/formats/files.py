@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeAlias
 
 import warpcipher as wc
 
+from .. import stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
 from .base import Format, Options
@@ -97,8 +98,12 @@ def decrypt_file(
 
 
 def reading(path: PathLike, key: object, chosen: Format, options: Options) -> DecryptingReader:
-    """The text of an encrypted file: one in an encrypted tree is the file that the manifest lists
-    there."""
+    """The text of an encrypted file, or of an object at a URL. A file in an encrypted tree is the
+    one that the manifest lists there."""
+    path = stores.local_path(path)
+    if stores.is_url(path):
+        file = stores.open_object(path)
+        return DecryptingReader(file, chosen, key, options, close_source=True)
 
     def opened(options: Options) -> DecryptingReader:
         source = io.FileIO(path, opener=open_seekable)

@@ -11,20 +11,21 @@ where the system can be told so.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
 from collections.abc import Callable
 
-from .._descriptors import steady
+from .. import stores
 from .._new_file import replaced
-from .._tree_names import require_no_tree
 from .base import Format, Options, wipe
 from .files import PathLike, reading
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
+from .rewrap import require_no_tree_at
 from .stream import Progress, checked_options, encrypt_stream
-from .whole import Reader, Writer, read_whole
+from .whole import Reader, Writer, read_whole, write_whole
 
 BLOCK = 4 << 20
 
@@ -95,6 +96,15 @@ class Rekeyed:
         self._digest, self.size = source.digest, source.count
         self._sealed_digest, self.sealed = sink.digest, sink.count
 
+    def copy(self, file: Reader, writer: Writer) -> None:
+        """Copies what was proved. OSError where it is something else."""
+        again = _Digested(file)
+        block = memoryview(bytearray(BLOCK))
+        while count := read_whole(again, block):
+            write_whole(writer, block[:count])
+        if (again.digest, again.count) != (self._sealed_digest, self.sealed):
+            raise OSError("what was written reads back as something else: the old file stays")
+
     def prove(self, file: SeekableReader) -> None:
         """Reads back what was written: decrypted it must be the text; where the new key only
         encrypts, as recipients do, it must be what was written. OSError where it is not."""
@@ -124,6 +134,73 @@ def from_disk(descriptor: int) -> io.FileIO:
     return io.FileIO(descriptor, closefd=False)
 
 
+def _beside(url: str) -> str:
+    """A URL for an object that is not finished."""
+    return f"{url.rpartition('/')[0]}/.warpcipher-{os.urandom(8).hex()}.part"
+
+
+def _size_at(url: str) -> int | None:
+    try:
+        return stores.stat(url).size
+    except FileNotFoundError:
+        return None
+
+
+def _move_object(source: str, target: str, made: Rekeyed) -> None:
+    """Gives an object that was proved another's place: by the store's own copy, where it has
+    one."""
+    if stores.replace_beginning(source, 0, b"", dest=target):
+        if _size_at(target) != made.sealed:
+            raise OSError(f"the store's copy of {source} to {target} has another size")
+    else:
+        with stores.open_object(source) as file, stores.writing(target) as writer:
+            made.copy(file, writer)
+    stores.remove(source)
+
+
+def _rekey_to_object(
+    target: str, replace: bool, encrypted: Callable[[Writer], Rekeyed], check: Callable[[], None]
+) -> Rekeyed:
+    """A new object, proved before it takes the place of one that is there."""
+    there = _size_at(target) is not None
+    if there and not replace:
+        raise FileExistsError(errno.EEXIST, "there is an object of this name", target)
+    place = _beside(target) if there else target
+    with stores.writing(place, replace=False) as upload:
+        made = encrypted(upload)
+        check()
+    try:
+        with stores.open_object(place) as file:
+            made.prove(file)
+        check()
+        if there:
+            _move_object(place, target, made)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            stores.remove(place)
+        raise
+    return made
+
+
+def _unchanged(source: PathLike) -> Callable[[], None]:
+    """A function that raises OSError where the source has changed since."""
+
+    def look() -> object:
+        if stores.is_url(source):
+            return stores.stat(source)
+        status = os.stat(source)  # noqa: PTH116
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = look()
+
+    def check() -> None:
+        if look() != before:
+            name = os.fspath(source)
+            raise OSError(errno.EBUSY, f"{name} changed while it was read: nothing was written")
+
+    return check
+
+
 def rekey_file(
     source: PathLike,
     target: PathLike | None,
@@ -140,7 +217,9 @@ def rekey_file(
     """Encrypts an encrypted file again, under another key or in another format; returns the bytes
     written. A fresh data key is taken: nobody who knew the old one reads the new file.
 
-    target:  the new file; None replaces the source in one step.
+    source:  a path, or the URL of an object.
+    target:  the new file or object; None replaces the source in one step: an object by another that
+             was proved, and where its bucket keeps versions the old one is one of them.
     key, format, options: of the file as it is, as `formats.open` takes them.
     new_key, new_format, new_options: of the new one, as `encrypt_file` takes them.
     replace: False raises FileExistsError where something has the name.
@@ -162,16 +241,22 @@ def rekey_file(
     options, new_options = checked_options(options), checked_options(new_options)
     chosen, key = take(format, key, options)
     new_chosen, new_key = take(new_format, new_key, new_options)
+    source, target = stores.local_path(source), stores.local_path(target)
     if target is None:
-        require_no_tree(source)
+        require_no_tree_at(source)
         target, replace = source, True
-    status = os.stat(source)  # noqa: PTH116
-    with (
-        DecryptedFile(reading(source, key, chosen, options)) as file,
-        replaced(target, replace=replace, permissions=status.st_mode & 0o777) as writer,
-        steady(source, status),
-    ):
-        made = Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
-        with from_disk(writer.fileno()) as written:
-            made.prove(written)
+    check = _unchanged(source)
+    with DecryptedFile(reading(source, key, chosen, options)) as file:
+
+        def encrypted(writer: Writer) -> Rekeyed:
+            return Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
+
+        if stores.is_url(target):
+            return _rekey_to_object(target, replace, encrypted, check).sealed
+        mode = None if stores.is_url(source) else os.stat(source).st_mode & 0o777  # noqa: PTH116
+        with replaced(target, replace=replace, permissions=mode) as writer:
+            made = encrypted(writer)
+            with from_disk(writer.fileno()) as written:
+                made.prove(written)
+            check()
     return made.sealed

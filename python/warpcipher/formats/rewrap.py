@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import os
 from dataclasses import replace as changed
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from .. import stores
 from .._descriptors import copy_range, open_seekable, steady
 from .._new_file import replaced
-from .._tree_names import require_no_tree
-from .base import Options
+from .._tree_names import NAME, in_a_tree, require_no_tree
+from .base import Buffer, Options
 from .registry import take, take_for
 from .stream import Source, checked_options
-from .whole import Writer, read_whole, write_whole
+from .whole import Reader, Writer, read_whole, write_whole
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 PROBE = 64
+HEAD = 64 << 10
+"""Bytes of an object that hold most headers."""
 BLOCK = 1 << 18
 
 
@@ -31,6 +36,7 @@ def rewrap_file(
     options: Options | None = None,
     keep: bool = False,
     replace: bool = True,
+    copy: bool = False,
 ) -> None:
     """Changes who opens a file, of a format that wraps a data key for its readers (age, Crypt4GH).
 
@@ -41,7 +47,10 @@ def rewrap_file(
     format:  a name in `FORMATS`; "auto" takes it from the file's beginning and the key.
     keep:    the readers that the file has go on opening it, and the new ones are added.
     replace: whether a file that is there is replaced by `out`; else FileExistsError.
+    copy:    an object at a URL is read and written, all of it, where its store cannot copy it.
 
+    `path` and `out` may be URLs: the store copies all but the header where it can (S3), so that
+    only the header travels.
     The header is authenticated and made again; the data is not decrypted: the kernel copies it, and
     the text of armor is written again. The data key stays the same, so anyone who kept it, or the
     old header and a key, can still read the data: `rekey_file` takes a fresh one. Raises
@@ -59,39 +68,124 @@ def rewrap_file(
     b'text'
     """
     options = checked_options(options)
+    path, out = stores.local_path(path), stores.local_path(out)
     if out is None:
-        require_no_tree(path)
+        require_no_tree_at(path)
         out, replace = path, True
+    if stores.is_url(path) or stores.is_url(out):
+        how: dict[str, Any] = {"format": format, "options": options, "keep": keep}
+        _rewrap_object(path, key, new_key, out, replace=replace, copy=copy, **how)
+        return
     with io.FileIO(path, opener=open_seekable) as file:
         before = os.fstat(file.fileno())
-        prefix = file.read(PROBE) or b""
-        chosen, key = (
-            take_for(prefix, key, options) if format == "auto" else take(format, key, options)
-        )
-        file.seek(0)
-        source = Source(file, b"")
-        inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
-        text = inner is not None
-        if inner is not None:
-            source = Source(inner, b"")
-        head = chosen.beginning(key, options, lambda _, size: source.peek(size))
-        size, header = chosen.rewrapped(key, new_key, head, options, keep=keep)
+        made = _Rewrapped(file, key, new_key, format, options, keep)
         permissions = before.st_mode & 0o777
         with (
             replaced(out, replace=replace, permissions=permissions) as target,
             steady(file.fileno(), before),
         ):
-            wrapper = chosen.wrapped(target, changed(options, armor=True)) if text else None
-            write_whole(wrapper or target, memoryview(header))
-            if wrapper is not None:
-                source.skip(size)
-                _move(source, wrapper)
-                wrapper.finish()
+            if made.is_text:
+                made.write_to(target)
             else:
-                copy_range(file.fileno(), target.fileno(), size, before.st_size)
+                write_whole(target, memoryview(made.header))
+                copy_range(file.fileno(), target.fileno(), made.size, before.st_size)
 
 
-def _move(source: Source, writer: Writer) -> None:
-    block = memoryview(bytearray(BLOCK))
-    while count := read_whole(source, block):
-        write_whole(writer, block[:count])
+class _Rewrapped:
+    """A file whose header is made again. size: bytes of the old header; is_text: all of the file
+    is written again, as lines of text."""
+
+    def __init__(
+        self,
+        file: Reader,
+        key: object,
+        new_key: object,
+        format: str,
+        options: Options,
+        keep: bool,
+        beginning: Buffer = b"",
+    ) -> None:
+        """beginning: bytes that were read from the file before."""
+        source = Source(file, beginning)
+        prefix = bytes(source.peek(PROBE))
+        chosen, key = (
+            take_for(prefix, key, options) if format == "auto" else take(format, key, options)
+        )
+        inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
+        self.is_text = inner is not None
+        if inner is not None:
+            source = Source(inner, b"")
+        head = chosen.beginning(key, options, lambda _, size: source.peek(size))
+        self.size, self.header = chosen.rewrapped(key, new_key, head, options, keep=keep)
+        self._source, self._chosen, self._options = source, chosen, options
+
+    def write_to(self, target: Writer) -> None:
+        """Writes the new file, all of it through this process."""
+        options = changed(self._options, armor=True) if self.is_text else self._options
+        wrapper = self._chosen.wrapped(target, options) if self.is_text else None
+        write_whole(wrapper or target, memoryview(self.header))
+        self._source.skip(self.size)
+        block = memoryview(bytearray(BLOCK))
+        while count := read_whole(self._source, block):
+            write_whole(wrapper or target, block[:count])
+        if wrapper is not None:
+            wrapper.finish()
+
+
+def _rewrap_object(
+    path: PathLike,
+    key: object,
+    new_key: object,
+    out: PathLike,
+    *,
+    replace: bool,
+    copy: bool,
+    **how: Any,
+) -> None:
+    """As `rewrap_file`, from or to a URL."""
+    with contextlib.ExitStack() as stack:
+        if not stores.is_url(path):
+            file: Any = stack.enter_context(io.FileIO(path, opener=open_seekable))
+        else:
+            info = stores.stat(path)
+            file = stack.enter_context(stores.open_object(path, info))
+        beginning = b""
+        if stores.is_url(path):  # one request, and no more of the file is asked for
+            beginning = file.read_at(0, HEAD)
+            file.seek(len(beginning))
+        made = _Rewrapped(file, key, new_key, beginning=beginning, **how)
+        if stores.is_url(path) and stores.is_url(out) and not made.is_text:
+            if not replace:
+                with contextlib.suppress(FileNotFoundError):
+                    stores.stat(out)
+                    raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
+            if stores.replace_beginning(
+                path, made.size, made.header, dest=out, version=info.version
+            ):
+                return
+        if path == out and not copy:
+            raise ValueError(
+                f"{path}: the store cannot copy all but the beginning of an object, or the file is "
+                "text: copy=True (--copy) reads and writes all of it, or name an output"
+            )
+        target = stack.enter_context(
+            stores.writing(out, replace=replace)
+            if stores.is_url(out)
+            else replaced(out, replace=replace)
+        )
+        made.write_to(target)
+
+
+def require_no_tree_at(path: PathLike) -> None:
+    """As `require_no_tree`; of an object by asking for a manifest in each folder above it."""
+    if not stores.is_url(path):
+        require_no_tree(path)
+        return
+    url = path
+    start = url.index("://") + 3
+    folder = url
+    while (end := folder.rfind("/", start)) >= 0:
+        folder = folder[:end]
+        with contextlib.suppress(FileNotFoundError):
+            stores.stat(f"{folder}/{NAME}")
+            raise ValueError(in_a_tree(url, folder))
