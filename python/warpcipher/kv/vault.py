@@ -39,6 +39,8 @@ LABEL = b"warpcipher.kv.vault\x01"
 MAGIC = b"wkv\x01"
 SESSION_SIZE, NONCE_SIZE, TAG_SIZE = 16, 12, 16
 HEADER_SIZE = len(MAGIC) + SESSION_SIZE + NONCE_SIZE
+OVERHEAD = HEADER_SIZE + TAG_SIZE
+"""Bytes of a sealed block beside its text."""
 
 SESSION_BLOCKS = 1 << 32
 """Sealed under one key at most: SP 800-38D, section 8.3."""
@@ -108,7 +110,7 @@ class Vault(Uncopied):
 
     def sealed_size(self, blocks: Any, axis: int = 0) -> int:
         """Bytes of one sealed block of such tensors."""
-        return HEADER_SIZE + Blocks(blocks, axis).size + TAG_SIZE
+        return OVERHEAD + Blocks(blocks, axis).size
 
     def seal(
         self, blocks: Any, ids: Any, out: Any = None, *, identity: Identity, axis: int = 0
@@ -126,7 +128,7 @@ class Vault(Uncopied):
         tensors = Blocks(blocks, axis)
         numbers = tensors.numbers(ids)
         aads = _aads(identity, len(numbers))
-        size = HEADER_SIZE + tensors.size + TAG_SIZE
+        size = OVERHEAD + tensors.size
         if out is None:
             out = tensors.new_out(len(numbers), size)
         rows = tensors.rows(out, "out", len(numbers), size)
@@ -162,7 +164,7 @@ class Vault(Uncopied):
         if len(set(numbers)) != len(numbers):
             raise ValueError("ids has a block twice: a block is opened once")
         aads = _aads(identity, len(numbers))
-        size = HEADER_SIZE + tensors.size + TAG_SIZE
+        size = OVERHEAD + tensors.size
         cut: set[int] = set()
         if isinstance(sealed, list | tuple):
             sealed, cut = _joined(sealed, len(numbers), size)
