@@ -65,6 +65,9 @@ class VaultOffloadingSpec(_spec.CPUOffloadingSpec):  # type: ignore[misc]
     layout was asked for, in which workers write parts of one block.
     """
 
+    _manager: Any
+    _worker: Any
+
     def __init__(self, config: Any) -> None:
         if config.canonical_layout:
             raise ValueError("sealed blocks belong to one worker: leave out the canonical layout")
@@ -142,11 +145,12 @@ class VaultWorker(_base.OffloadingWorker):  # type: ignore[misc]
         self._blocks_per_chunk = blocks_per_chunk
         self._sizes = [vault.sealed_size(layers) if layers else 0 for layers in self._groups]
         is_on_gpu = getattr(tensors[0], "is_cuda", False)
-        self._torch: Any = import_module("torch") if is_on_gpu else None
+        self._torch: Any = None
         self._device: Any = tensors[0].device if is_on_gpu else None
         shape = chunk_count * blocks_per_chunk, max(self._sizes)
         self._host: Any
         if is_on_gpu:
+            self._torch = import_module("torch")
             self._host = self._torch.zeros(shape, dtype=self._torch.uint8, pin_memory=True)
         else:
             self._host = import_module("numpy").zeros(shape, "uint8")
