@@ -94,6 +94,20 @@ PACKED = (
 )
 
 
+@pytest.mark.parametrize("kernel", ["expand", "pass", "path"])
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_seeds_and_nodes(kernel: str) -> None:
+    """Of trees the nodes that wait in shared memory lie at public places: two loads."""
+    kernels = [k for k in resources() if re.search(rf"3prg4cuda.*{kernel}_kernel", k)]
+    assert len(kernels) == {"expand": 20, "pass": 10, "path": 5}[kernel]
+    for name in kernels:
+        assert resources()[name]["STACK"] == 0  # seeds would stay behind there
+        instructions = parse(dump("-sass", "-fun", name))
+        flow = Flow(instructions, range(0), one_message=True).run()
+        assert flow.findings == set()
+        loads = sum(i.base == "LDS" for i in instructions)
+        assert len(flow.secret_lookups) == loads - (2 if kernel == "pass" else 0)
+
+
 @pytest.mark.parametrize("aligned", PLACES)
 @pytest.mark.parametrize("mode", LONG_MODES)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps(

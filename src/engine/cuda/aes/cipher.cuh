@@ -75,6 +75,14 @@ class LaneCipher {
     run_from<1>(blocks);
   }
 
+  // SubWord of a key schedule (section 5.2).
+  __device__ __forceinline__ std::uint32_t sub_word(std::uint32_t word) const {
+    static_assert(!Inverse, "schedules use the S-box of encryption");
+    const std::uint32_t bytes01 = byte_permute(look_up<0, 0>(word), look_up<1, 0>(word), 0x5151);
+    const std::uint32_t bytes23 = byte_permute(look_up<2, 0>(word), look_up<3, 0>(word), 0x5151);
+    return byte_permute(bytes01, bytes23, 0x5410);
+  }
+
   // Rounds 1 and 2 of a block without the contribution of the byte that counts.
   template <CountingByte At = CountingByte::last>
   __device__ __forceinline__ CommonRounds common_rounds(const Block& block) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Until the CUDA engine has generators.
+// In place of the CUDA sources in a build without them.
 #include "core/error.hpp"
 #include "prg/cuda/launches.hpp"
 
@@ -7,7 +7,7 @@ namespace warpcipher::prg::cuda {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw Error(Status::engine_unavailable, "the array lies on a GPU, and the CUDA engine has no generators yet");
+  throw Error(Status::engine_unavailable, "the array lies on a GPU and this build has no CUDA engine");
 }
 
 }  // namespace

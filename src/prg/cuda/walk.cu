@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Children of seeds, and trees. A tree is grown in passes of some levels; nodes are in memory only between passes.
+//
+// In a pass a warp takes 32 nodes that follow each other, one a lane, and goes down depth first with batches of 32: of
+// the 64 children of a batch it takes the first half further down, and keeps the second in shared memory for later. So
+// lanes always have neighbours, and store lines that are whole.
+#include <algorithm>
+#include <memory>
+
+#include "core/error.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
+#include "prg/cuda/generators.cuh"
+#include "prg/cuda/launches.hpp"
+#include "prg/cuda/walk.hpp"
+
+namespace warpcipher::prg::cuda {
+namespace {
+
+using ::warpcipher::cuda::StreamBuffer, ::warpcipher::cuda::Upload;
+
+constexpr int most_levels = 6;                           // of a pass
+constexpr std::size_t batch_len = warp_len * block_len;  // in shared memory, for each warp and level
+
+template <class G, int Children>
+__global__ void __launch_bounds__(G::threads, 1)
+    expand_kernel(const __grid_constant__ FixedSchedules fixed, const std::uint8_t* seeds, std::uint64_t count,
+                  std::uint8_t* out) {
+  G::begin();
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
+#pragma unroll 1
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; i < count; i += stride) {
+    Block children[Children];
+    G::template make<0, Children>(fixed, load_aligned(seeds + block_len * i), children);
+#pragma unroll
+    for (int c = 0; c < Children; ++c) store_block(out + block_len * (Children * i + c), children[c]);
+  }
+}
+
+struct Pass {
+  const std::uint8_t* nodes;
+  std::uint64_t stride;  // bytes from node to node
+  std::uint64_t count;
+  int levels;  // 1 or more
+  std::uint8_t* out;
+  // Of point functions: 2^first nodes of each key are there.
+  const std::uint8_t* records;
+  Domain domain;
+  int first;
+  bool negative;
+  bool finishes;  // writes the leaves' output in their place
+};
+
+template <class G, bool Keys>
+__device__ __forceinline__ void grow_node(const FixedSchedules& fixed, const Pass& pass, std::uint64_t index, int level,
+                                          const Block& node, Block (&children)[2]) {
+  if constexpr (Keys) {
+    const std::uint64_t key = index >> (pass.first + level);
+    grow<G>(fixed, global(pass.records) + pass.domain.record_len() * key, pass.domain.depth(), pass.first + level, node,
+            children);
+  } else {
+    G::template make<0, 2>(fixed, node, children);
+  }
+}
+
+template <class G, bool Keys>
+__global__ void __launch_bounds__(G::threads, 1)
+    pass_kernel(const __grid_constant__ FixedSchedules fixed, const __grid_constant__ Pass pass) {
+  G::begin();
+  // The warp's batches that wait, a slot a level; slot 0 is for the one that goes on.
+  Block* const slots = reinterpret_cast<Block*>(reinterpret_cast<std::uint8_t*>(shared_tables) + G::shared_len) +
+                       warp_len * static_cast<std::uint32_t>(pass.levels) * warp_index();
+  const std::uint32_t lane = lane_index();
+  const int bottom = pass.levels - 1;  // the level whose children are written
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
+#pragma unroll 1
+  for (std::uint64_t first = std::uint64_t{blockIdx.x} * G::threads + warp_len * warp_index(); first < pass.count;
+       first += stride) {
+    Block node{};
+    if (first + lane < pass.count) node = load_aligned(global(pass.nodes) + pass.stride * (first + lane));
+    int level = 0;
+#pragma unroll 1
+    for (std::uint32_t batch = 0; batch >> bottom == 0; ++batch) {
+      if (batch != 0) {
+        level = bottom - (__ffs(static_cast<int>(batch)) - 1);
+        node = slots[warp_len * static_cast<std::uint32_t>(level) + lane];
+        __syncwarp();
+      }
+      // The batch's first node among those of its level.
+      std::uint64_t index = (first << level) + warp_len * (batch >> (bottom - level)) + lane;
+      Block children[2];
+#pragma unroll 1
+      for (; level < bottom; ++level) {
+        const bool is_there = index < pass.count << level;
+        grow_node<G, Keys>(fixed, pass, is_there ? index : 0, level, node, children);
+        const std::uint32_t half = lane / (warp_len / 2);
+        Block* const to =
+            slots + warp_len * (half == 0 ? 0 : static_cast<std::uint32_t>(level + 1)) + 2 * (lane % (warp_len / 2));
+        to[0] = children[0];
+        to[1] = children[1];
+        __syncwarp();
+        node = slots[lane];
+        __syncwarp();
+        index = 2 * (index - lane) + lane;
+      }
+      const bool is_there = index < pass.count << bottom;
+      const std::uint64_t known = is_there ? index : 0;
+      grow_node<G, Keys>(fixed, pass, known, bottom, node, children);
+      if constexpr (Keys) {
+        if (pass.finishes) {
+          const std::uint64_t key = known >> (pass.first + bottom);
+          const std::uint8_t* const record = global(pass.records) + pass.domain.record_len() * key;
+#pragma unroll 1
+          for (int c = 0; c < 2; ++c) {
+            const Block made = finish<G>(fixed, record, pass.domain, pass.negative, c == 0 ? children[0] : children[1]);
+            if (c == 0) {
+              children[0] = made;
+            } else {
+              children[1] = made;
+            }
+          }
+        }
+      }
+      if (is_there) {
+        store_block(global(pass.out) + 2 * block_len * index, children[0]);
+        store_block(global(pass.out) + 2 * block_len * index + block_len, children[1]);
+      }
+    }
+  }
+  for (std::uint32_t l = 0; l < static_cast<std::uint32_t>(pass.levels); ++l) slots[warp_len * l + lane] = {};
+}
+
+// Where a path goes, and what of its end is written.
+struct Paths {
+  DeviceKeys keys;
+  const std::uint64_t* at;  // nullptr: 0
+  std::uint32_t each;       // paths of a key
+  bool same;
+  std::size_t len;  // bytes of out for each
+  bool whole;       // the block's first bytes, not a value
+};
+
+template <class G>
+__global__ void __launch_bounds__(G::threads, 1)
+    path_kernel(const __grid_constant__ FixedSchedules fixed, const __grid_constant__ Paths paths, std::uint8_t* out) {
+  G::begin();
+  const Domain& domain = paths.keys.domain;
+  const int depth = domain.depth(), in_block = domain.bits - depth;
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads, count = paths.keys.count * paths.each;
+#pragma unroll 1
+  for (std::uint64_t path = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; path < count; path += stride) {
+    const auto i = static_cast<std::uint32_t>(path);
+    const std::uint8_t* const record = global(paths.keys.records) + domain.record_len() * (i / paths.each);
+    const std::uint64_t point = paths.at == nullptr ? 0 : paths.at[paths.same ? i % paths.each : i];
+    Block node = load_aligned(record);
+#pragma unroll 1
+    for (int level = 0; level < depth; ++level) {
+      Block children[2];
+      grow<G>(fixed, record, depth, level, node, children);
+      // Word by word: a choice between arrays would put them in local memory, which nothing wipes.
+      const std::uint32_t right = 0u - static_cast<std::uint32_t>(point >> (domain.bits - 1 - level) & 1);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        node.words[w] = (children[0].words[w] & ~right) | (children[1].words[w] & right);
+      }
+    }
+    Block made = finish<G>(fixed, record, domain, paths.keys.party == 1, node);
+    // The value moves to the front. Its place is public, but an index that is not constant would put the block in local
+    // memory, which nothing wipes.
+    const auto place = static_cast<std::uint32_t>(point) & ((1u << in_block) - 1);
+    const std::uint32_t first_bit = paths.whole                  ? 0
+                                    : domain.group == Group::gf2 ? place
+                                    : domain.group == Group::u32 ? 32 * place
+                                                                 : 64 * place;
+    if ((first_bit & 64) != 0) {
+      made.words[0] = made.words[2];
+      made.words[1] = made.words[3];
+    }
+    if ((first_bit & 32) != 0) made.words[0] = made.words[1];
+    if (domain.group == Group::gf2) {
+      const std::uint32_t bits = !paths.whole ? 1u : domain.bits < 5 ? 1u << domain.bits : 32u;
+      made.words[0] = made.words[0] >> (first_bit % 32) & (bits < 32 ? (1u << bits) - 1 : ~0u);
+    }
+    store_bytes(out + paths.len * i, static_cast<std::uint32_t>(paths.len), made);
+  }
+}
+
+// Levels of the next pass: one, until there is a node for each lane; then as many as shared memory has room for, the
+// longest passes last.
+template <class G>
+int choose_levels(const Device& device, std::uint64_t nodes, int left) {
+  const std::size_t room = device.shared_len - G::shared_len;
+  const int most = std::clamp(static_cast<int>(room / (G::threads / warp_len * batch_len)), 0, most_levels);
+  if (most < 2 || nodes < std::uint64_t{G::threads} * device.multiprocessors) return 1;
+  return left % most == 0 ? most : left % most;
+}
+
+// Grows `left` levels. The caller sets all of `pass` but levels, and `out` for the last pass.
+template <class G, bool Keys>
+void run_passes(const Device& device, Pass pass, int left, Stream stream) {
+  std::uint8_t* const out = pass.out;
+  const bool finishes = pass.finishes;
+  std::unique_ptr<StreamBuffer> held;
+  while (left != 0) {
+    pass.levels = choose_levels<G>(device, pass.count, left);
+    left -= pass.levels;
+    std::unique_ptr<StreamBuffer> made;
+    if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << pass.levels) * block_len, stream);
+    pass.out = left == 0 ? out : made->data();
+    pass.finishes = left == 0 && finishes;
+    // One level needs no slot but the one that is wiped.
+    const std::size_t slots_len = static_cast<std::size_t>(pass.levels) * batch_len * (G::threads / warp_len);
+    launch(&pass_kernel<G, Keys>, configuration_of<G>(device, pass.count, slots_len), stream, fixed_schedules, pass);
+    held = std::move(made);
+    pass.nodes = pass.out;
+    pass.stride = block_len;
+    pass.count <<= pass.levels;
+    pass.first += pass.levels;
+  }
+}
+
+// Sends keys, and 64-bit numbers with them.
+class SentKeys {
+ public:
+  SentKeys(const PointKeys& keys, std::span<const std::uint64_t> at, Stream stream) {
+    const auto records = upload_.reserve<uint4>(keys.records.size() / sizeof(uint4));
+    const auto points = upload_.reserve<std::uint64_t>(at.size());
+    upload_.allocate(stream);
+    std::copy(keys.records.begin(), keys.records.end(), reinterpret_cast<std::uint8_t*>(upload_.host(records)));
+    std::copy(at.begin(), at.end(), upload_.host(points));
+    upload_.send();
+    keys_ = {keys.domain, keys.party, reinterpret_cast<const std::uint8_t*>(upload_.device(records)), keys.count()};
+    at_ = upload_.device(points);
+  }
+
+  const DeviceKeys& keys() const { return keys_; }
+  const std::uint64_t* at() const { return at_; }
+
+ private:
+  Upload upload_;
+  DeviceKeys keys_{};
+  const std::uint64_t* at_ = nullptr;
+};
+
+void run_paths(const Paths& paths, std::uint8_t* out, Stream stream) {
+  if (paths.keys.count * paths.each >> 32 != 0) refuse("keys times points are 2^32 or more: give fewer at a time");
+  const Device& device = current_device();
+  visit(paths.keys.domain.generator, [&](auto generator) {
+    using G = decltype(generator);
+    launch(&path_kernel<G>, configuration_of<G>(device, paths.keys.count * paths.each, 0), stream, fixed_schedules,
+           paths, out);
+  });
+}
+
+}  // namespace
+
+void expand(Generator generator, std::span<const std::uint8_t> seeds, int children, std::span<std::uint8_t> out,
+            Stream stream) {
+  const Device& device = current_device();
+  const std::uint64_t count = seeds.size() / block_len;
+  visit(generator, [&](auto made) {
+    using G = decltype(made);
+    const auto kernel = children == 1   ? &expand_kernel<G, 1>
+                        : children == 2 ? &expand_kernel<G, 2>
+                        : children == 3 ? &expand_kernel<G, 3>
+                                        : &expand_kernel<G, 4>;
+    launch(kernel, configuration_of<G>(device, count, 0), stream, fixed_schedules, seeds.data(), count, out.data());
+  });
+}
+
+void tree(Generator generator, std::span<const std::uint8_t> roots, int depth, std::span<std::uint8_t> out,
+          Stream stream) {
+  if (depth == 0) {
+    ::warpcipher::cuda::check(cudaMemcpyAsync(out.data(), roots.data(), roots.size(), cudaMemcpyDeviceToDevice,
+                                              ::warpcipher::cuda::native(stream)),
+                              "copy roots");
+    return;
+  }
+  Pass pass{};
+  pass.nodes = roots.data();
+  pass.stride = block_len;
+  pass.count = roots.size() / block_len;
+  pass.out = out.data();
+  visit(generator, [&](auto made) { run_passes<decltype(made), false>(current_device(), pass, depth, stream); });
+}
+
+void evaluate_blocks(const DeviceKeys& keys, std::uint8_t* out, Stream stream) {
+  const int depth = keys.domain.depth();
+  if (depth == 0) return run_paths({keys, nullptr, 1, true, block_len, true}, out, stream);
+  Pass pass{};
+  pass.nodes = pass.records = keys.records;
+  pass.stride = keys.domain.record_len();
+  pass.count = keys.count;
+  pass.out = out;
+  pass.domain = keys.domain;
+  pass.negative = keys.party == 1;
+  pass.finishes = true;
+  visit(keys.domain.generator,
+        [&](auto made) { run_passes<decltype(made), true>(current_device(), pass, depth, stream); });
+}
+
+void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, Stream stream) {
+  const SentKeys sent(keys, {}, stream);
+  if (keys.domain.share_len() >= block_len) return evaluate_blocks(sent.keys(), out.data(), stream);
+  run_paths({sent.keys(), nullptr, 1, true, static_cast<std::size_t>(keys.domain.share_len()), true}, out.data(),
+            stream);
+}
+
+void evaluate(const PointKeys& keys, std::span<const std::uint64_t> at, bool same, std::span<std::uint8_t> out,
+              Stream stream) {
+  const SentKeys sent(keys, at, stream);
+  const std::uint64_t each = same ? at.size() : at.size() / keys.count();
+  if (each >> 32 != 0) refuse("at has 2^32 points or more for a key: give fewer at a time");
+  run_paths({sent.keys(), sent.at(), static_cast<std::uint32_t>(each), same, keys.domain.value_len(), false},
+            out.data(), stream);
+}
+
+}  // namespace warpcipher::prg::cuda
