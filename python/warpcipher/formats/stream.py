@@ -161,6 +161,11 @@ class Source:
     def readinto(self, buffer: memoryview, /) -> int:
         return self.fill(buffer)
 
+    def size(self) -> int | None:
+        """About the bytes of the stream, where the reader says so."""
+        size = getattr(self._reader, "size", None)
+        return size if type(size) is int and size > 0 else None
+
     def file(self) -> DirectFile | None:
         """The reader where its descriptor may be read from."""
         return None if len(self._pending) else direct(self._reader)
@@ -202,8 +207,13 @@ class _HeadedWriter:
 class _Slot:
     """A pair of buffers for one piece, and the piece that is in it."""
 
-    def __init__(self, cipher: PieceCipher) -> None:
-        self.buffers = bytearray(max(cipher.first_piece, cipher.piece)), bytearray(cipher.capacity)
+    def __init__(self, cipher: PieceCipher, most: int | None = None) -> None:
+        """most: bytes of the stream, if they are known: those of a short one need less room."""
+        size, room = max(cipher.first_piece, cipher.piece), cipher.capacity
+        if most is not None and most < size:
+            size = most + 1  # one more shows that it has grown
+            room = min(room, size + cipher.layout.overhead * (size // cipher.layout.chunk + 2))
+        self.buffers = bytearray(size), bytearray(room)
         self.data = memoryview(self.buffers[0])
         self.out = memoryview(self.buffers[1])
         self.size = 0
@@ -219,12 +229,17 @@ def _pump(source: Source, writer: Writer, cipher: PieceCipher, progress: Progres
     """Moves all of the source; returns the bytes written."""
     if cipher.whole:
         return _pump_whole(source, writer, cipher, progress)
-    slot = _Slot(cipher)
+    slot = _Slot(cipher, source.size())
     in_ring = False
     try:
         consumed = written = 0
         full = cipher.first_piece
         slot.size = source.fill(slot.data[:full])
+        if slot.size == len(slot.data) < full:
+            small, slot = slot, _Slot(cipher)
+            slot.data[: small.size] = small.data
+            small.wipe()
+            slot.size = small.size + source.fill(slot.data[small.size : full])
         if slot.size == full and (copy := _copy_of(source, writer, cipher)):
             written = cipher.process(slot.data[:full], slot.out, final=False)
             write_whole(writer, slot.out[:written])
