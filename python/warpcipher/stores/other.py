@@ -32,10 +32,12 @@ class OtherStore(Store):
 
     def _info(self, url: str, found: dict[str, Any]) -> ObjectInfo:
         given = found.get("LastModified", found.get("mtime", found.get("created", 0)))
-        seconds = given.timestamp() if hasattr(given, "timestamp") else 0
+        if hasattr(given, "timestamp"):  # memory:// lists a number, and says a time of one object
+            given = given.timestamp()
+        seconds = given if isinstance(given, (int, float)) else 0
         version = next((found[n] for n in ("ETag", "etag", "generation") if found.get(n)), None)
         if version is None and seconds:
-            version = f"{found['size']}-{given}"
+            version = f"{found['size']}-{seconds}"
         return ObjectInfo(
             url, int(found["size"] or 0), int(seconds * 1_000_000) * 1000, version and str(version)
         )
