@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 
 NAME = "MANIFEST.warpcipher"
 JOURNAL = "MANIFEST.warpcipher.unfinished"
 """The finished part of an encryption that has not ended; of the form of a manifest."""
+_PART = re.compile(re.escape(NAME) + r"\.[0-9a-f]{32}\.\d{6,}")
+"""A part of the manifest of a tree with many files."""
 HEAD_SIZE = 128
 """Bytes of an encrypted file whose hash is in the manifest."""
 DEEPEST = 16
@@ -19,10 +22,14 @@ DEEPEST = 16
 
 
 def is_own(name: str) -> bool:
-    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
-    which a run that was killed left."""
+    """Whether a name in an encrypted tree is the manifest's or of a part of it, the journal's, or
+    of an output which a run that was killed left."""
     last = name.rpartition("/")[2]
-    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
+    return (
+        _PART.fullmatch(name) is not None
+        or name in (NAME, JOURNAL)
+        or (last.startswith(".warpcipher-") and last.endswith(".part"))
+    )
 
 
 def root_above(path: str | os.PathLike[str]) -> str | None:

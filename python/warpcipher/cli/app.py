@@ -16,9 +16,9 @@ from . import errors, process
 COMMANDS = {
     "keygen": "keygen",
     "keyset": "keygen",
-    "encrypt": "transfer",
-    "decrypt": "transfer",
-    "check": "transfer",
+    "encrypt": "encrypt",
+    "decrypt": "encrypt",
+    "check": "encrypt",
     "list": "list",
     "raw": "raw",
     "info": "info",

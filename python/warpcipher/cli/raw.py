@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from . import jobs, keygen, keys, names, recipients
+from .encrypt import EPILOG
 from .errors import Command, Function, Group, add_options, epilog, in_section, usage
 from .files import open_output
 from .run import TELLING
 from .settings import COMPUTING, EARLIER, PATHS, WRITING, Settings
-from .transfer import EPILOG, Transfer
+from .transfer import Transfer
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options

@@ -75,6 +75,11 @@ class Progress:
             self._bar.initial = self._bar.n = self._bar.last_print_n = count
             self._done = count
 
+    def grow(self, total: int) -> None:
+        """So much is known by now."""
+        if self._bar is not None:
+            self._bar.total = total
+
     def at(self, count: int) -> None:
         """The current file has come to byte `count`."""
         position = self._before + count
@@ -190,12 +195,16 @@ class Report:
         if count <= SHOWN:
             say(text)
 
-    def end(self, *, always: bool) -> None:
-        """Prints how many more are of each kind; then numbers, if something failed or `always`."""
+    def tell_rest(self) -> None:
+        """Prints how many more are of each kind."""
         for (verdict, text), count in self._alike.items():
             if count > SHOWN:
                 more = counted(count - SHOWN, "more file")
                 click.echo(f"warpcipher: {more} {verdict} alike: {text}", err=True)
+
+    def end(self, *, always: bool) -> None:
+        """Prints how many more are of each kind; then numbers, if something failed or `always`."""
+        self.tell_rest()
         planned = self.planned or []
         good = len(planned) + len(self.results)
         total = good + len(self.failures) + len(self.skipped) + self.done

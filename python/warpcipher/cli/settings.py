@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from warpcipher import stores
+
 from . import keys, names, recipients
 from .errors import Function, add_options, in_section, shown, usage
 from .jobs import STANDARD
@@ -62,6 +64,50 @@ _DELETE = click.option(
 )
 
 
+MANY = (
+    click.option(
+        "--jobs",
+        metavar="N",
+        type=click.IntRange(1, 1024),
+        help="URLs: objects at a time.  [default: 16]",
+    ),
+    click.option(
+        "--include",
+        metavar="GLOB",
+        multiple=True,
+        help="URLs: only objects with such a name; may be repeated.",
+    ),
+    click.option(
+        "--exclude",
+        metavar="GLOB",
+        multiple=True,
+        help="URLs: no objects with such a name; may be repeated.",
+    ),
+    click.option(
+        "--min-size", metavar="SIZE", help="URLs: only objects of so many bytes: 64K, 1G."
+    ),
+    click.option("--max-size", metavar="SIZE", help="URLs: only objects of at most so many."),
+    click.option("--min-age", metavar="AGE", help="URLs: only objects older than 12h, 7d, 1y."),
+    click.option("--max-age", metavar="AGE", help="URLs: only objects newer than that."),
+    click.option(
+        "--journal",
+        metavar="PLACE",
+        help="URLs: where a job notes what is done, to go on there.  [default: in the output]",
+    ),
+    click.option(
+        "--retry",
+        metavar="N",
+        type=click.IntRange(0, 100),
+        help="URLs: further attempts with an object, after errors of I/O.  [default: 3]",
+    ),
+    click.option(
+        "--report",
+        metavar="FILE",
+        help="URLs: a line of JSON for each object; - is standard output.",
+    ),
+)
+
+_MANY = "Many objects, at URLs"
 _TREES = "Trees, and outputs of earlier runs"
 _PEOPLE = "Keys of people: age and Crypt4GH"
 
@@ -73,6 +119,7 @@ def check_options(function: Function) -> Function:
             *in_section(_PEOPLE, *recipients.READING),
             *in_section("Format", names.FORMAT, *COMPUTING),
             *in_section(_TREES, NO_MANIFEST),
+            *in_section(_MANY, *MANY),
             *TELLING,
         ),
         function,
@@ -109,6 +156,16 @@ class Settings(RunOptions):
     no_preserve: bool = False
     delete: bool = False
     armor: bool = False
+    jobs: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    min_size: str | None = None
+    max_size: str | None = None
+    min_age: str | None = None
+    max_age: str | None = None
+    journal: str | None = None
+    retry: int | None = None
+    report: str | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Self:
@@ -129,10 +186,17 @@ class Settings(RunOptions):
                 if listed is None
                 else f"{shown(listed)} names no file"
             )
+        settings.paths = tuple(map(stores.local_path, settings.paths))
+        settings.output = stores.local_path(settings.output)
         if decrypts and not (settings.people or settings.key):
             settings.people = recipients.without_key(settings.paths, settings.format_name)
         settings._check()
         return settings
+
+    @property
+    def has_urls(self) -> bool:
+        """Whether an input or output is an object of a store."""
+        return any(map(stores.is_url, (*self.paths, self.output)))
 
     @property
     def goes_on(self) -> bool:
@@ -141,6 +205,13 @@ class Settings(RunOptions):
 
     def _check(self) -> None:
         self.check_telling()
+        many = ("jobs", "journal", "retry", "report", "include", "exclude")
+        for name in (*many, "min_size", "max_size", "min_age", "max_age"):
+            if getattr(self, name) not in (None, ()) and not self.has_urls:
+                raise usage(
+                    f"--{name.replace('_', '-')} is for objects at URLs, and no input or output is "
+                    "one"
+                )
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher encrypt`, `decrypt` and `check`."""
+"""One run of `encrypt`, `decrypt` or `check` over files."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Literal
-
-import click
 
 from . import conflicts, files, jobs, keys
 from .errors import (
@@ -14,9 +12,7 @@ from .errors import (
     NOT_AUTHENTIC,
     USAGE,
     CliError,
-    Command,
     NotAuthenticError,
-    epilog,
     shown,
     usage,
     warn,
@@ -25,13 +21,11 @@ from .files import InputFile, OutputFile, Target
 from .recipients import HEAD_SIZE, head_of
 from .report import Progress
 from .run import Run
-from .settings import Settings, check_options, decrypt_options, encrypt_options
+from .settings import Settings
 from .tree_run import Trees
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
-
-EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
 
 class Transfer(Run):
@@ -252,50 +246,3 @@ class Transfer(Run):
                 else "warpcipher: discard the output"
             )
         return failure
-
-
-@click.command(cls=Command, epilog=EPILOG)
-@encrypt_options
-def encrypt(**given: Any) -> None:
-    """Encrypt files, directory trees or standard input (-).
-
-    FILE becomes FILE.cobblestone, FILE.tink or FILE.enc beside it, after its format; a directory
-    becomes a tree of encrypted files. Inputs are not changed, and outputs that exist are kept
-    unless --force is given.
-
-    \b
-    warpcipher encrypt --key my.key report.pdf
-    warpcipher encrypt --key my.key -o backup/ photos notes.txt
-    tar c photos | warpcipher encrypt --key my.key - > photos.tar.cobblestone
-    """
-    Transfer(Settings.of(given), "encrypt").run()
-
-
-@click.command(cls=Command, epilog=EPILOG)
-@decrypt_options
-def decrypt(**given: Any) -> None:
-    """Decrypt files, directory trees or standard input (-).
-
-    Takes the suffix that `encrypt` gave away from the name. A file appears only when all of it is
-    authentic; on standard output each chunk is authentic before it is written, and a failure later
-    on ends with exit code 3.
-
-    \b
-    warpcipher decrypt --key my.key report.pdf.cobblestone
-    warpcipher decrypt --key my.key -o - photos.tar.cobblestone | tar x
-    """
-    Transfer(Settings.of(given, decrypts=True), "decrypt").run()
-
-
-@click.command(cls=Command, epilog=EPILOG)
-@check_options
-def check(**given: Any) -> None:
-    """Check that encrypted files and trees are whole and authentic; nothing is written.
-
-    Reads and decrypts all of each file. A tree must match its manifest: files that were exchanged,
-    renamed, missing or added are named.
-
-    \b
-    warpcipher check --key my.key report.pdf.cobblestone photos.cobblestone
-    """
-    Transfer(Settings.of(given, decrypts=True), "check").run()

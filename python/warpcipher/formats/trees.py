@@ -28,8 +28,8 @@ from .layout import FormatError
 from .stream import decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
-    from .base import Format, Options
-    from .whole import Writer
+    from .base import Format, Options, ReadAt
+    from .whole import Reader, Writer
 
 LONGEST = 1 << 30
 """Bytes of the largest manifest that is read."""
@@ -177,26 +177,31 @@ class Manifest:
         return made
 
     def _check(self, entry: Entry) -> None:
-        numbers = {type(entry.mode), type(entry.mtime), type(entry.size), type(entry.sealed)}
-        texts = {type(entry.name), type(entry.target), type(entry.head)}
-        if (
-            entry.kind not in KINDS
-            or numbers != {int}
-            or texts != {str}
-            or type(entry.holes) is not bool
-            or not (is_file_name(entry.name) and is_file_name(entry.target))
-            or not 0 <= entry.mode <= (0o3777 if entry.kind == "folder" else 0o777)
-            or min(entry.size, entry.sealed) < 0
-            or not -(1 << 63) <= entry.mtime // 10**9 < 1 << 63
-        ):
-            raise ManifestError("the manifest has an entry that no manifest has")
-        if not entry.name and entry.kind == "folder":
-            return
-        folder, _, last = entry.name.rpartition("/")
+        check_fields(entry)
+        folder = entry.name.rpartition("/")[0]
         above = self.entries.get(folder)
-        inside = not entry.name.startswith("/") and last not in ("", ".", "..")
-        if not inside or (folder and (above is None or above.kind != "folder")):
+        if folder and (above is None or above.kind != "folder"):
             raise ManifestError("the manifest has a name that leads out of the tree")
+
+
+def check_fields(entry: Entry) -> None:
+    """Raises ManifestError for an entry that no tree has, or whose name leads out of it."""
+    numbers = {type(entry.mode), type(entry.mtime), type(entry.size), type(entry.sealed)}
+    texts = {type(entry.name), type(entry.target), type(entry.head)}
+    if (
+        entry.kind not in KINDS
+        or numbers != {int}
+        or texts != {str}
+        or type(entry.holes) is not bool
+        or not (is_file_name(entry.name) and is_file_name(entry.target))
+        or not 0 <= entry.mode <= (0o3777 if entry.kind == "folder" else 0o777)
+        or min(entry.size, entry.sealed) < 0
+        or not -(1 << 63) <= entry.mtime // 10**9 < 1 << 63
+    ):
+        raise ManifestError("the manifest has an entry that no manifest has")
+    is_root = not entry.name and entry.kind == "folder"
+    if not is_root and not {"", ".", ".."}.isdisjoint(entry.name.split("/")):
+        raise ManifestError("the manifest has a name that leads out of the tree")
 
 
 class Sealed:
@@ -217,17 +222,34 @@ class Sealed:
         """The options of the file of that name in a tree that has a manifest."""
         return self._bound(context_of_file(self.options.context, name))
 
-    def _options_of_manifest(self, kind: str) -> Options:
-        return self._bound(context_of_manifest(self.options.context, kind))
-
     def _bound(self, context: bytes) -> Options:
         return replace(self.options, context=context) if self.format.takes_context else self.options
 
-    def opens(self, descriptor: int, options: Options) -> bool:
-        """Whether the key opens the beginning of a file, which stays where it is."""
+    def encrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
+        """Raises as `encrypt_stream`."""
+        encrypt_stream(reader, writer, self._key, format=self.format.name, options=options)
+
+    def decrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
+        """Raises as `decrypt_stream`."""
+        decrypt_stream(reader, writer, self._opening, format=self.format.name, options=options)
+
+    def seal_text(self, text: bytes, context: bytes, writer: Writer) -> None:
+        """Writes a file with that plaintext and context. Raises OSError."""
+        self.encrypt(io.BytesIO(text), writer, self._bound(context))
+
+    def open_text(self, sealed: bytes | Reader, context: bytes) -> bytes:
+        """The plaintext of a file with that context. Raises InvalidTag, FormatError, OSError."""
+        text = io.BytesIO()
+        reader = io.BytesIO(sealed) if isinstance(sealed, bytes) else sealed
+        self.decrypt(reader, text, self._bound(context))
+        return text.getvalue()
+
+    def opens(self, source: int | ReadAt, options: Options) -> bool:
+        """Whether the key opens the beginning of a file. source: a descriptor, which stays where it
+        is, or what reads a number of bytes at a place."""
 
         def read_at(at: int, size: int) -> bytes:
-            return os.pread(descriptor, size, at)
+            return os.pread(source, size, at) if isinstance(source, int) else source(at, size)
 
         try:
             if self.can_open:
@@ -245,19 +267,15 @@ class Sealed:
             return None
         if descriptor is None:
             raise ManifestError(f"not a regular file, as a {kind} is")
-        text = io.BytesIO()
         with open(descriptor, "rb", buffering=0) as file:
             if os.fstat(descriptor).st_size > LONGEST:
                 raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
-            options = self._options_of_manifest(kind)
-            decrypt_stream(file, text, self._opening, format=self.format.name, options=options)
-        return text.getvalue()
+            return self.open_text(file, context_of_manifest(self.options.context, kind))
 
     def write(self, writer: Writer, manifest: Manifest, kind: str) -> None:
         """Writes a manifest or journal. Raises ManifestError, OSError."""
-        text = io.BytesIO(manifest.to_bytes())
-        options = self._options_of_manifest(kind)
-        encrypt_stream(text, writer, self._key, format=self.format.name, options=options)
+        context = context_of_manifest(self.options.context, kind)
+        self.seal_text(manifest.to_bytes(), context, writer)
 
     def options_in_place(self, path: str | os.PathLike[str]) -> Options | None:
         """The options of a file that does not open by itself, if it is one of an encrypted tree.

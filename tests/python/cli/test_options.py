@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 from cli_support import run
+from warpcipher.cli.encrypt import encrypt
 from warpcipher.cli.errors import Command, UsageError
-from warpcipher.cli.transfer import encrypt
 
 WORDS = [
     *("-q", "-f", "-o", "-r", "-R", "-i", "-a", "-h", "-qf", "-oout", "-fo", "-z", "-", "--"),

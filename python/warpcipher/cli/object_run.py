@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH112, PTH120
+"""A run of `encrypt`, `decrypt` or `check` that takes or makes objects at URLs: many at a time,
+with a journal and a report. The work is that of `warpcipher.fleet`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import click
+
+from warpcipher import InvalidTag, stores
+from warpcipher._tree_names import NAME
+from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
+from warpcipher.fleet.job import Counts, Job, Problems, Threads
+from warpcipher.fleet.journal import Done, Journal, JournalError
+from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, item_of, join, split
+from warpcipher.fleet.work import Outcome, StoppedError, Work
+from warpcipher.formats.trees import Sealed
+
+from . import files, process
+from .errors import (
+    ENGINE,
+    USAGE,
+    CliError,
+    NotAuthenticError,
+    complain,
+    counted,
+    shown,
+    translate,
+    usage,
+)
+from .jobs import STANDARD
+from .report import Progress, on_terminal, readable_size, show_time
+from .transfer import Transfer
+
+MOST = 1000
+"""Failures that the results keep; the report has all."""
+JOURNAL = ".warpcipher-journal"
+JOBS = 16
+RETRIES = 3
+
+
+@dataclass
+class _Plan:
+    """One job. output: of one object; tree: it has a manifest; journal: its place."""
+
+    items: Items
+    target: str | None
+    output: str = ""
+    tree: bool = False
+    journal: str | None = None
+
+
+class ObjectRun(Transfer):
+    """One run over objects."""
+
+    _started = 0.0
+    _doing: Work
+    _output: IO[str] | _Lines | None = None
+
+    def run(self) -> None:
+        """Does every object, whichever fails. Exits with the code of the first that failed."""
+        settings = self._settings
+        self._refuse_options()
+        self._started = time.perf_counter()
+        total = Counts()
+        self._warn_unauthenticated()
+        try:
+            with process.asking(), self._report_file():
+                if self._is_stream():
+                    self._pipe(total)
+                for plan in [] if self._is_stream() else self._plans():
+                    self._do_job(plan, total)
+        finally:
+            self._close()
+        report = self._report
+        report.tell_rest()
+        if settings.tells or total.failed:
+            click.echo(f"warpcipher: {self._summary(total)}", err=True)
+        if settings.as_json:
+            click.echo(self._to_json(total))
+        if report.failures:
+            raise click.exceptions.Exit(report.failures[0][1].exit_code)
+
+    def _refuse_options(self) -> None:
+        given = self._settings
+        if given.goes_on or given.delete:
+            raise usage(
+                "--skip-existing, --update and --delete are for local files: a run over URLs goes "
+                "on by its journal, and encrypts what has changed again"
+            )
+        if STANDARD in (*given.paths, given.output) and len(given.paths) > 1:
+            raise usage("standard input and output take one object")
+
+    # --- which objects ----------------------------------------------------------------------------
+
+    def _is_stream(self) -> bool:
+        return STANDARD in (*self._settings.paths, self._settings.output)
+
+    def _pipe(self, total: Counts) -> None:
+        """One object, from standard input or to standard output."""
+        (path,), output = self._settings.paths, self._settings.output
+        try:
+            with contextlib.ExitStack() as stack:
+                if path == STANDARD:
+                    source: Any = stack.enter_context(files.InputFile(0, "standard input"))
+                    options = self._extra
+                else:
+                    folder, name = split(path)
+                    items = Items({"": folder}, frozenset({""}))
+                    work = self._work_of(_Plan(items, None, output=name))
+                    item = item_of(path, name)
+                    source = stack.enter_context(items.open(item))
+                    options = work.options_of(self._sealed_of(), item, source)
+                target: Any = files.Nowhere()
+                if not self._check and output == STANDARD:
+                    self._refuse_terminal_output()
+                    target = files.StandardOutput()
+                elif not self._check:
+                    if output is None or output.endswith("/"):
+                        raise usage("name the object that standard input becomes with -o")
+                    folder, name = split(output)
+                    target = stack.enter_context(
+                        Target(folder).writing(name, replace=self._settings.force)
+                    )
+                self._stream(source, target, self._key, format=self._format.name, options=options)
+            total.done += 1
+        except Exception as error:
+            total.failed += 1
+            self._fail(path, error)
+
+    def _refuse_terminal_output(self) -> None:
+        if self._encrypt and os.isatty(1) and not self._settings.force:
+            raise usage("standard output is a terminal: redirect it, or use --force")
+
+    def _plans(self) -> Iterator[_Plan]:
+        """The jobs of the run, one after another. Raises CliError, OSError."""
+        settings, output = self._settings, self._settings.output
+        kinds = {path: is_prefix(path) for path in settings.paths}
+        several = len(settings.paths) > 1
+        into = output is not None and (
+            several or output.endswith("/") or (not stores.is_url(output) and os.path.isdir(output))
+        )
+        if output is not None and into and several and (self._encrypt or not any(kinds.values())):
+            yield self._together(kinds, output)
+            return
+        for path, prefix in kinds.items():
+            base, name = split(path)
+            if prefix:
+                target = None
+                if not self._check:
+                    target = output if output is not None and not several else None
+                    target = target or self._named(path, join(output, name) if output else path)
+                items = Items({"": path}, frozenset({""}))
+                yield self._planned(items, target, tree=True)
+                continue
+            items = Items({name: path}, frozenset())
+            if self._check:
+                yield self._planned(items, None, "checked")
+            elif output is not None and not into:
+                yield self._planned(items, *split(output))
+            else:
+                folder = output if output is not None else base
+                yield self._planned(items, folder, self._named(path, name))
+
+    def _together(self, kinds: dict[str, bool], output: str) -> _Plan:
+        """Several inputs, under their last names, in one place: encrypted they are one tree."""
+        roots: dict[str, str] = {}
+        for path in kinds:
+            name = split(path)[1]
+            if name in ("", ".", "..") or name in roots:
+                other = f", as {shown(roots[name])} does" if name in roots else ""
+                raise usage(f"{shown(path)} gives its output the name {shown(name)!r}{other}")
+            roots[name] = path
+        prefixes = frozenset(split(path)[1] for path, prefix in kinds.items() if prefix)
+        return self._planned(Items(roots, prefixes), output, tree=self._encrypt)
+
+    def _named(self, path: str, name: str) -> str:
+        """The default name of an output."""
+        name, extension = name.rstrip("/"), self._format.extension
+        if self._encrypt:
+            return name + extension
+        if not name.endswith(extension) or name.endswith("/" + extension):
+            raise usage(f"{shown(path)} does not end in {extension}: name the output with -o")
+        return name.removesuffix(extension)
+
+    def _planned(
+        self, items: Items, target: str | None, output: str = "", *, tree: bool = False
+    ) -> _Plan:
+        for place in items.roots.values():
+            self._refuse_overlap(place, target, output)
+        journal = self._settings.journal
+        if journal is None and target is not None and not output:
+            journal = join(target, JOURNAL)
+        chosen = self._format
+        bound = tree and chosen.authenticated and not self._settings.no_manifest
+        if bound and not chosen.binds_chunks:
+            raise usage(
+                f"format {chosen.name} does not bind its blocks to their file, so that no manifest "
+                "could show which are of an older version: take --no-manifest or another format"
+            )
+        return _Plan(items, target, output, bound, journal)
+
+    def _refuse_overlap(self, place: str, target: str | None, output: str) -> None:
+        """Raises CliError where an output could be an input, or the other way round."""
+        if target is None:
+            return
+
+        def real(path: str) -> str:
+            return path if stores.is_url(path) else os.path.realpath(path)
+
+        source, made = real(place), real(join(target, output) if output else target)
+        ends = [text.rstrip("/") + "/" for text in (source, made)]
+        if ends[0] == ends[1] or (not output and (ends[0].startswith(ends[1]))):
+            raise usage(f"{shown(place)} lies in the output {shown(target)}: name another")
+        if ends[1].startswith(ends[0]):
+            raise usage(f"the output {shown(made)} lies in {shown(place)}: name another")
+
+    # --- one job ----------------------------------------------------------------------------------
+
+    def _sealed_of(self) -> Sealed:
+        return Sealed(self._key, self._format, self._extra)
+
+    def _work_of(self, plan: _Plan) -> Work:
+        given = self._settings
+        return Work(
+            "encrypt" if self._encrypt else "check" if self._check else "decrypt",
+            plan.items,
+            None if plan.target is None else Target(plan.target),
+            self._format.name,
+            self._format.extension,
+            self._extra,
+            plan.tree,
+            replace=given.force or not plan.output,
+            output=plan.output,
+            preserves=not given.no_preserve,
+            retries=RETRIES if given.retry is None else given.retry,
+            checks_place=not given.no_manifest,
+        )
+
+    def _filter(self) -> Filter:
+        given = self._settings
+        try:
+            return Filter(
+                tuple(map(pattern, given.include)),
+                tuple(map(pattern, given.exclude)),
+                None if given.min_size is None else parse_size(given.min_size),
+                None if given.max_size is None else parse_size(given.max_size),
+                None if given.min_age is None else parse_age(given.min_age),
+                None if given.max_age is None else parse_age(given.max_age),
+            )
+        except ValueError as error:
+            raise usage(str(error)) from None
+
+    def _do_job(self, plan: _Plan, total: Counts) -> None:
+        settings, work, sealed = self._settings, self._work_of(plan), self._sealed_of()
+        name = "\0".join([work.task, *sorted(plan.items.roots.values()), plan.target or ""])
+        place = None if settings.dry_run else plan.journal
+        if place is not None and work.target is not None and not stores.is_url(place):
+            work.target.prepare()
+        try:
+            journal = Journal(place, sealed, name, fresh=settings.force)
+        except JournalError as error:
+            raise usage(str(error)) from None
+        try:
+            there = None
+            if work.target and not (journal.found or plan.output or settings.force):
+                there = next(work.target.listed(), None)
+            if there is not None and not settings.dry_run:
+                raise usage(
+                    f"{shown(str(plan.target))} holds objects already, such as "
+                    f"{shown(there.name)}, and no journal of this job: name another output, the "
+                    "journal with --journal, or replace them with --force"
+                )
+            job = Job(work, sealed, journal, self._filter(), plan.tree, self._say)
+            self._doing = work
+            self._run_job(job, total)
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first error counts more
+                journal.save()
+            raise
+        finally:
+            journal.close()
+
+    def _run_job(self, job: Job, total: Counts) -> None:
+        if self._settings.dry_run:
+            self._rehearse_job(job)
+            return
+        runner = Threads(job.work, job.sealed, self._settings.jobs or JOBS)
+        with Progress(None, visible=on_terminal() and not self._settings.quiet) as progress:
+            self._progress = progress
+
+            def watch(counts: Counts) -> None:
+                progress.grow(max(counts.listed_bytes, counts.done_bytes))
+                progress.at(counts.done_bytes)
+
+            try:
+                counts = job.run(runner, watch)
+            except FileNotFoundError as error:
+                if not str(error.filename).endswith(NAME):
+                    raise
+                raise NotAuthenticError(
+                    f"{shown(os.path.dirname(error.filename))} has no manifest ({NAME}): it was "
+                    "removed, or the run that encrypted it did not end: then do that again; "
+                    "--no-manifest decrypts the present objects, unchecked"
+                ) from None
+            except Problems as error:
+                parts = (f"{what}: {_listed(*found)}" for what, found in error.faults.items())
+                raise NotAuthenticError(
+                    f"{shown(job.work.items.place('').rstrip('/'))} does not match its manifest: "
+                    + "; ".join(parts)
+                    + "; --no-manifest decrypts the present objects, unchecked"
+                ) from None
+        for field in ("done", "done_bytes", "before", "failed", "skipped"):
+            setattr(total, field, getattr(total, field) + getattr(counts, field))
+
+    def _rehearse_job(self, job: Job) -> None:
+        for item in job.listed():
+            if isinstance(item, Item) and job.takes(item):
+                click.echo(f"{shown(job.work.items.place(item.name))} -> {self._place_of(item)}")
+
+    def _place_of(self, item: Any) -> str | None:
+        target = self._doing.target
+        return None if target is None else target.place(self._doing.output_of(item.name))
+
+    # --- what is said -----------------------------------------------------------------------------
+
+    def _say(self, state: str, about: Any) -> None:
+        if state == "strange":
+            self._report.skip(
+                str(self._place_of(about)), "it does not belong to the tree, and `check` names it"
+            )
+            return
+        item = about.item if isinstance(about, Outcome) else about
+        place = self._doing.items.place(item.name)
+        line: dict[str, Any] = {"input": place, "output": self._place_of(item), "state": state}
+        if isinstance(about, Skipped):
+            self._report.skip(place, about.reason)
+            line["reason"] = about.reason
+        elif isinstance(about, Outcome):
+            line |= {"seconds": round(about.seconds, 6), "attempts": about.attempts}
+            if about.error is not None:
+                failure = self._fail(place, about.error, str(line["output"]))
+                line |= {"error": failure.message, "exit_code": failure.exit_code}
+        done = about.done if isinstance(about, Outcome) else about
+        if isinstance(done, Done):
+            sizes = (done.size, done.sealed) if self._encrypt else (done.sealed, done.size)
+            line |= dict(zip(("input_bytes", "output_bytes"), sizes, strict=True))
+        if self._output is not None:
+            self._output.write(json.dumps(line) + "\n")
+        del self._report.failures[MOST:], self._report.skipped[MOST:]
+
+    def _fail(self, place: str, error: Exception, *others: str) -> CliError:
+        """Notes a failure. Raises CliError for one that all other objects would meet too."""
+        failure = translate(error, shown(place))
+        if failure is None or isinstance(error, StoppedError):
+            raise error
+        if failure.exit_code in (USAGE, ENGINE) and not isinstance(error, (InvalidTag, CliError)):
+            raise failure from error
+        self._report.fail(place, failure, complain, *others)
+        return failure
+
+    @contextlib.contextmanager
+    def _report_file(self) -> Iterator[None]:
+        """The report per object, in JSON lines."""
+        place = self._settings.report
+        with contextlib.ExitStack() as stack:
+            if place == STANDARD:
+                self._output = sys.stdout
+            elif place is not None and stores.is_url(place):
+                self._output = _Lines(stack.enter_context(stores.writing(place)))
+            elif place is not None:
+                self._output = stack.enter_context(open(place, "w", buffering=1))  # noqa: PTH123
+            yield
+
+    def _summary(self, total: Counts) -> str:
+        seconds = time.perf_counter() - self._started
+        rate = readable_size(int(total.done_bytes / max(seconds, 1e-9)))
+        parts = [f"{counted(total.done, 'object')} done"]
+        parts += [f"{total.before} complete before"] if total.before else []
+        parts += [f"{total.skipped} skipped"] if total.skipped else []
+        parts += [f"{total.failed} failed"] if total.failed else []
+        return f"{', '.join(parts)}, in {show_time(seconds)} ({rate}/s)"
+
+    def _to_json(self, total: Counts) -> str:
+        document = {
+            "ok": not total.failed,
+            "objects": total.done,
+            "bytes": total.done_bytes,
+            "complete": total.before,
+            "skipped": total.skipped,
+            "failed": total.failed,
+            "failures": [
+                {"input": path, "error": error.message, "exit_code": error.exit_code}
+                for path, error in self._report.failures
+            ],
+        }
+        return json.dumps(document, indent=2)
+
+
+class _Lines:
+    """Lines of text that go to an object."""
+
+    def __init__(self, upload: stores.Upload) -> None:
+        self._upload = upload
+
+    def write(self, text: str) -> object:
+        return self._upload.write(text.encode())
+
+
+def _listed(names: list[str], count: int) -> str:
+    some = ", ".join(map(shown, names))
+    return some if count <= len(names) else f"{some} and {count - len(names)} more"
+
+
+__all__ = ["ObjectRun"]

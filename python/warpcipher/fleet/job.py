@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job over many objects: the listing streams, a window of objects is worked on, each that is done
+goes into the journal and the report; memory does not grow with the job.
+
+    listing thread --queue--> what the filter takes and no run did before --> runner --> journal
+
+A runner does the work: `Threads` here, nodes of a cluster in `warpcipher.cluster`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import warpcipher as wc
+
+from .._tree_names import is_own
+from ..formats.tree_parts import Listed, order, write
+from ..formats.trees import Entry, Sealed
+from .filters import Filter
+from .journal import Journal
+from .places import PRIVATE, Item, Skipped, Target
+from .work import Outcome, Work
+
+AHEAD = 20_000
+"""Objects that are listed before their turn: so far the total is known."""
+BIG = 48 << 20
+"""What a long object takes of ROOM at most: it is read and written in pieces."""
+ROOM = 192 << 20
+"""Bytes that are worked on at a time: four long objects, or thousands of short ones."""
+SHOWN = 5
+"""Names of each kind that an error shows."""
+AT_A_TIME = 64
+"""Objects that a thread has waiting."""
+
+
+class Problems(wc.InvalidTag):
+    """A tree that does not match its manifest. faults: names of each kind, the first of them, and
+    their number."""
+
+    def __init__(self, faults: dict[str, tuple[list[str], int]]) -> None:
+        super().__init__("the tree does not match its manifest")
+        self.faults = faults
+
+
+class Todo(NamedTuple):
+    """An object to do. entry: its line in the manifest, where there is one."""
+
+    item: Item
+    entry: Entry | None
+
+
+class Runner(Protocol):
+    """Does the work. `submit` may wait until there is room; `collect` returns what is done since
+    the last call, and waits for some with `wait`, unless nothing is on its way."""
+
+    def submit(self, todo: Todo) -> None: ...
+
+    def flush(self) -> None:
+        """Nothing more comes: what was held back starts."""
+
+    def has_room(self) -> bool: ...
+
+    def collect(self, *, wait: bool) -> list[Outcome]: ...
+
+    def close(self) -> None:
+        """Ends what is on its way; what is not done is left."""
+
+
+class Threads:
+    """Threads of this process. count: objects at a time."""
+
+    def __init__(self, work: Work, sealed: Sealed, count: int) -> None:
+        self._work, self._sealed = work, sealed
+        self._pool = ThreadPoolExecutor(count, "warpcipher-job")
+        self._most = count * AT_A_TIME
+        self._done: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+        self._running = self._bytes = 0
+        self._stopped = threading.Event()
+
+    def submit(self, todo: Todo) -> None:
+        self._running += 1
+        self._bytes += min(todo.item.size, BIG)
+        self._pool.submit(self._do, todo)
+
+    def flush(self) -> None:
+        pass
+
+    def has_room(self) -> bool:
+        return not self._running or (self._running < self._most and self._bytes < ROOM)
+
+    def _do(self, todo: Todo) -> None:
+        try:
+            stopped = self._stopped.is_set
+            self._done.put(self._work.do(self._sealed, todo.item, todo.entry, stopped))
+        except BaseException as error:
+            self._done.put(error)
+
+    def collect(self, *, wait: bool) -> list[Outcome]:
+        found: list[Outcome] = []
+        with contextlib.suppress(queue.Empty):
+            while self._running:
+                outcome = self._done.get(wait and not found)
+                self._running -= 1
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                self._bytes -= min(outcome.item.size, BIG)
+                found.append(outcome)
+        return found
+
+    def close(self) -> None:
+        self._stopped.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass
+class Counts:
+    """Objects and bytes of a job. listed: what is known so far; known: all of it is; before: done
+    by an earlier run; gone: done before, and no longer there."""
+
+    listed: int = 0
+    listed_bytes: int = 0
+    known: bool = False
+    done: int = 0
+    done_bytes: int = 0
+    before: int = 0
+    failed: int = 0
+    skipped: int = 0
+    sealed_bytes: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+class _Listing:
+    """What the filter takes, listed by a thread of its own, which counts ahead of the work."""
+
+    def __init__(self, source: Iterable[Item | Skipped], takes: Callable[..., bool]) -> None:
+        self._queue: queue.Queue[Item | Skipped | BaseException | None] = queue.Queue(AHEAD)
+        self._ended = threading.Event()
+        self.counts = Counts()
+        self._thread = threading.Thread(
+            target=self._list, args=(source, takes), name="warpcipher-listing", daemon=True
+        )
+        self._thread.start()
+
+    def _list(self, source: Iterable[Item | Skipped], takes: Callable[..., bool]) -> None:
+        end: BaseException | None = None
+        try:
+            for item in source:
+                if isinstance(item, Item):
+                    if not takes(item):
+                        continue
+                    self.counts.listed += 1
+                    self.counts.listed_bytes += item.size
+                self._put(item)
+                if self._ended.is_set():
+                    return
+            self.counts.known = True
+        except BaseException as error:
+            end = error
+        self._put(end)
+
+    def _put(self, item: Item | Skipped | BaseException | None) -> None:
+        while not self._ended.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(item, timeout=0.2)
+                return
+
+    def __iter__(self) -> Iterator[Item | Skipped]:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def close(self) -> None:
+        self._ended.set()
+
+
+@dataclass
+class Job:
+    """A job over many objects.
+
+    tree:    the objects are those of a tree with a manifest.
+    secrets: device and inode of the files of keys, which are not encrypted.
+    said:    called with the state of each object: "done", "complete" (by an earlier run),
+             "failed" or "skipped", and an Outcome, an Item or a Skipped.
+    """
+
+    work: Work
+    sealed: Sealed
+    journal: Journal
+    filter: Filter
+    tree: bool
+    said: Callable[[str, Any], None]
+
+    def listed(self) -> Iterator[Item | Skipped]:
+        """What may be done, without what jobs and trees leave for themselves."""
+        extension = self.work.extension
+        for item in self.work.items:
+            last = item.name.rpartition("/")[2]
+            if last.startswith(PRIVATE) or (self.work.task != "encrypt" and is_own(item.name)):
+                continue
+            foreign = self.work.task != "encrypt" and not self.work.output
+            if isinstance(item, Item) and foreign and not item.name.endswith(extension):
+                yield Skipped(item.name, f"its name does not end in {extension}")
+            else:
+                yield item
+
+    def manifest(self) -> Listed:
+        """The manifest of the tree that is decrypted or checked. Raises as `Listed`."""
+        return Listed(self.sealed, self.work.items.opened)
+
+    def compare(self, manifest: Listed) -> None:
+        """Compares names and sizes with the manifest. Raises Problems."""
+        faults: dict[str, tuple[list[str], int]] = {}
+
+        def note(what: str, name: str) -> None:
+            names, count = faults.get(what, ([], 0))
+            faults[what] = ([*names, name] if count < SHOWN else names, count + 1)
+
+        for item, entry in self._joined(manifest):
+            if entry is None:
+                note("added", item.name.removesuffix(self.work.extension))
+            elif item is None:
+                note("missing", entry.name)
+            elif item.size != entry.sealed:
+                note("cut or added to", entry.name)
+        if faults:
+            raise Problems(faults)
+
+    def _joined(self, manifest: Listed) -> Iterator[tuple[Any, Entry | None]]:
+        """Objects and entries that belong together, as both come in order; None: there is none."""
+        extension = self.work.extension
+        objects, entries = iter(self.listed()), manifest.files()
+        item, entry = next(objects, None), next(entries, None)
+        while item is not None or entry is not None:
+            here = None if item is None else order(item.name, "")
+            there = None if entry is None else order(entry.name, extension)
+            if there is None or (here is not None and here < there):
+                yield item, None
+                item = next(objects, None)
+            elif here is None or there < here:
+                yield None, entry
+                entry = next(entries, None)
+            else:
+                yield (item, entry) if isinstance(item, Item) else (item, None)
+                item, entry = next(objects, None), next(entries, None)
+
+    def todo(self, listing: _Listing, manifest: Listed | None) -> Iterator[Todo | None]:
+        """What no earlier run has done; None now and then, where nothing is to do."""
+        entries = None if manifest is None else manifest.files()
+        entry = None
+        extension = self.work.extension
+        for item in listing:
+            if isinstance(item, Skipped):
+                listing.counts.skipped += 1
+                self.said("skipped", item)
+                continue
+            before = self.journal.get(item.name)
+            if before is not None and before.state == item.state:
+                listing.counts.before += 1
+                listing.counts.done_bytes += item.size
+                self.said("complete", before)
+                yield None
+                continue
+            if entries is not None:
+                place = order(item.name, "")
+                while entry is None or order(entry.name, extension) < place:
+                    if (entry := next(entries, None)) is None:
+                        break
+                if entry is None or order(entry.name, extension) != place:
+                    raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
+            yield Todo(item, entry)
+
+    def run(self, runner: Runner, watch: Callable[[Counts], None]) -> Counts:
+        """Does all of it; `watch` sees the counts now and then. Raises OSError of the listing, the
+        journal or the manifest; Problems."""
+        manifest = None
+        if self.tree and self.work.task != "encrypt":
+            manifest = self.manifest()
+            self.compare(manifest)
+        if self.work.target is not None:
+            self.work.target.prepare()
+        listing = _Listing(self.listed(), self.takes)
+        counts = listing.counts
+        try:
+            for todo in self.todo(listing, manifest):
+                if todo is not None:
+                    while not runner.has_room():
+                        self._note(runner.collect(wait=True), counts, watch)
+                    runner.submit(todo)
+                self._note(runner.collect(wait=False), counts, watch)
+            runner.flush()
+            while outcomes := runner.collect(wait=True):
+                self._note(outcomes, counts, watch)
+        finally:
+            listing.close()
+            runner.close()
+        self.journal.save()
+        if self.tree and self.work.task == "encrypt" and self.work.target is not None:
+            self._write_manifest(self.work.target)
+        return counts
+
+    def takes(self, item: Item) -> bool:
+        """Whether the filter takes an object, by its name before encryption."""
+        name = item.name
+        if self.work.task != "encrypt":
+            name = name.removesuffix(self.work.extension)
+        return self.filter.takes(item._replace(name=name))
+
+    def _note(
+        self, outcomes: list[Outcome], counts: Counts, watch: Callable[[Counts], None]
+    ) -> None:
+        for outcome in outcomes:
+            if outcome.done is not None:
+                self.journal.add(outcome.done)
+                counts.done += 1
+                counts.sealed_bytes += outcome.done.sealed
+            else:
+                counts.failed += 1
+            counts.done_bytes += outcome.item.size
+            self.said("failed" if outcome.done is None else "done", outcome)
+        watch(counts)
+
+    def _write_manifest(self, target: Target) -> None:
+        """Gives the tree its manifest, of all that the journal has, and removes parts of one that
+        it had before."""
+        parts: list[str] = []
+        with contextlib.suppress(FileNotFoundError, wc.InvalidTag, ValueError):
+            old = Listed(self.sealed, target.opened)
+            parts = old.names_of_parts
+            if self._is_listed(old):
+                return
+        self._look_for_strangers(target)
+        entries = (
+            Entry(done.name, "file", done.mode, done.modified, done.size, done.sealed, done.head)
+            for done in self.journal.rows(self.work.extension)
+        )
+        write(self.sealed, entries, target.writing)
+        for name in parts:
+            target.remove(name)
+
+    def _look_for_strangers(self, target: Target) -> None:
+        """Says which objects of the target the manifest will not list."""
+        rows = self.journal.rows(self.work.extension)
+        ours = (order(done.name, self.work.extension) for done in rows)
+        our = next(ours, None)
+        for item in target.listed():
+            place = order(item.name, "")
+            while our is not None and our < place:
+                our = next(ours, None)
+            if our != place:
+                self.said("strange", item)
+
+    def _is_listed(self, old: Listed) -> bool:
+        """Whether a manifest has just the entries of the journal."""
+        rows = self.journal.rows(self.work.extension)
+        return all(
+            entry is not None
+            and done is not None
+            and (entry.name, entry.sealed, entry.head) == (done.name, done.sealed, done.head)
+            for entry, done in itertools.zip_longest(old.files(), rows)
+        )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as in the command:
+"""The journal of a job: which objects are done, so that a second call goes on.
+
+    "warpcipher-journal-1\n", then parts, each: u64, big-endian, of the bytes that follow, and a
+    file of the job's format under its key, whose plaintext is a JSON array of finished objects:
+    [name, state of the source, mode, modified, plain bytes, sealed bytes, head]
+
+A later line replaces an earlier one of the same name. The context of a part is that of the job,
+00, "warpcipher.job.v1/journal", 00, and the name of the job: no part of another job passes, and
+what the journal says of heads may go into a manifest. A local journal grows by a part at a time; a
+kill leaves at most a part that is not whole, which the next run cuts off. An object of a store
+cannot grow: it is written again, whole, as long as that takes a small share of the time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import io
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import warpcipher as wc
+
+from .. import stores
+from ..formats import FormatError
+from ..formats.trees import Sealed
+
+MAGIC = b"warpcipher-journal-1\n"
+LABEL = b"\0warpcipher.job.v1/journal\0"
+LEAST_SECONDS = 1.0
+"""Between two parts; and, for an object of a store, at least SHARE times the time of the last."""
+SHARE = 20
+PART = 20_000
+"""Lines of a part at most."""
+CACHE = 16 << 10
+"""KiB of the table of names that stay in memory."""
+
+
+class JournalError(ValueError):
+    """A journal that is no journal of this job."""
+
+
+class Done(NamedTuple):
+    """A finished object: a line of the journal. state: of the source; size, sealed: bytes of
+    plaintext and of the encrypted form; head: of the encrypted form, as in the manifest."""
+
+    name: str
+    state: str
+    mode: int
+    modified: int
+    size: int
+    sealed: int
+    head: str
+
+
+class Journal:
+    """The finished objects of a job, in a table that the system keeps in a file without a name. It
+    is kept in `place`, a local path or the URL of an object; None: nowhere."""
+
+    def __init__(self, place: str | None, sealed: Sealed, job: str, *, fresh: bool = False) -> None:
+        """job: its name, which a second call gives again. fresh: what an earlier run left is
+        dropped. Raises JournalError, OSError."""
+        self._fresh = fresh
+        self._place = place
+        self._sealed = sealed
+        self._context = sealed.options.context + LABEL + os.fsencode(job)
+        self._table = sqlite3.connect("", isolation_level=None)
+        self._table.execute(f"PRAGMA cache_size = -{CACHE}")
+        self._table.execute(
+            "CREATE TABLE done (name BLOB PRIMARY KEY, state TEXT, mode INT, modified INT,"
+            " size INT, sealed INT, head TEXT) WITHOUT ROWID"
+        )
+        self._new: list[Done] = []
+        self._file: IO[bytes] | None = None
+        self._next = time.monotonic() + LEAST_SECONDS
+        self.found = False
+        """Whether an earlier run left one."""
+        if place is not None:
+            try:
+                self._file = self._open(place)
+                self.found = self._load(self._file)
+                if not self.found:  # so that a run that is killed has one from its beginning on
+                    self._write()
+            except BaseException:
+                self.close()
+                raise
+
+    def _open(self, place: str) -> IO[bytes]:
+        if not stores.is_url(place):
+            descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.fdopen(descriptor, "r+b")
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                raise JournalError(f"{place}: another run writes this journal now") from None
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+                    raise
+            return file
+        copy = self._file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the journal
+        with contextlib.suppress(FileNotFoundError), stores.open_object(place) as source:
+            while data := source.read(1 << 20):
+                copy.write(data)
+        copy.seek(0)
+        return copy
+
+    def _load(self, file: IO[bytes]) -> bool:
+        """Takes what an earlier run left, and cuts off a part that is not whole."""
+        begin = file.read(len(MAGIC))
+        if begin != MAGIC and not MAGIC.startswith(begin):
+            raise JournalError(f"{self._place} is no journal of a job: name another with --journal")
+        end = len(MAGIC) if begin == MAGIC else 0
+        size = end if self._fresh else file.seek(0, os.SEEK_END)
+        while end and end + 8 <= size:
+            file.seek(end)
+            length = int.from_bytes(file.read(8), "big")
+            if end + 8 + length > size:
+                break
+            self._take(file.read(length), end + 8 + length == size)
+            end += 8 + length
+        file.truncate(end)
+        file.seek(end)
+        if not end:
+            file.write(MAGIC)
+            file.flush()
+        return end > len(MAGIC)
+
+    def _take(self, data: bytes, last: bool) -> None:
+        if not self._sealed.can_open:
+            raise JournalError(
+                "public keys cannot open the journal of an earlier run: add -i FILE of one of its "
+                "recipients, or name another with --journal"
+            )
+        try:
+            text = self._sealed.open_text(data, self._context)
+            lines = [Done(*fields) for fields in json.loads(text)]
+        except (wc.InvalidTag, FormatError):
+            raise JournalError(
+                f"{self._place} is not the journal of this job with this key and context, or was "
+                "damaged: name another with --journal"
+            ) from None
+        self._insert(lines)
+
+    def _insert(self, lines: list[Done]) -> None:
+        with self._table:
+            self._table.execute("BEGIN")
+            self._table.executemany(
+                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(os.fsencode(line.name), *line[1:]) for line in lines],
+            )
+
+    def get(self, name: str) -> Done | None:
+        """The finished object of that name."""
+        row = self._table.execute(
+            "SELECT * FROM done WHERE name = ?", (os.fsencode(name),)
+        ).fetchone()
+        return None if row is None else Done(name, *row[1:])
+
+    def add(self, done: Done) -> None:
+        """An object is done. Writes a part from time to time."""
+        self._insert([done])
+        self._new.append(done)
+        if len(self._new) >= PART or time.monotonic() >= self._next:
+            self.save()
+
+    def save(self) -> None:
+        """Writes what is new. Raises OSError."""
+        if self._new:
+            self._write()
+
+    def _write(self) -> None:
+        if self._file is None or self._place is None:
+            self._new.clear()
+            return
+        start = time.monotonic()
+        text, part = json.dumps(self._new).encode("ascii"), io.BytesIO()
+        self._sealed.seal_text(text, self._context, part)
+        self._file.write(len(part.getvalue()).to_bytes(8, "big") + part.getvalue())
+        self._file.flush()
+        wait = LEAST_SECONDS
+        if stores.is_url(self._place):
+            self._file.seek(0)
+            with stores.writing(self._place) as writer:
+                while piece := self._file.read(1 << 20):
+                    writer.write(piece)
+            wait = max(wait, SHARE * (time.monotonic() - start))
+        else:
+            os.fsync(self._file.fileno())
+        self._new.clear()
+        self._next = time.monotonic() + wait
+
+    def rows(self, extension: str = "") -> Iterator[Done]:
+        """All finished objects, in the order of the bytes of name and extension."""
+        cursor = self._table.cursor()
+        rows = cursor.execute("SELECT * FROM done ORDER BY name || ?", (extension.encode(),))
+        for name, *rest in rows:
+            yield Done(os.fsdecode(name), *rest)
+
+    def __len__(self) -> int:
+        count: Any = self._table.execute("SELECT count(*) FROM done").fetchone()[0]
+        return int(count)
+
+    def close(self) -> None:
+        """Without saving."""
+        self._table.close()
+        if self._file is not None:
+            self._file.close()

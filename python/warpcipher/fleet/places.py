@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as in the command:
+# ruff: noqa: PTH103, PTH108, PTH112, PTH116, PTH118
+"""Where the objects of a job are: a local folder or a prefix of a store, in one form.
+
+    Items     what a job reads: a folder, a prefix, or several of them and single objects, each
+              under the first part of the names
+    Target    what it writes to
+
+Names are relative, their parts are parted by "/", and they come in the order of their bytes, as
+stores list them. Nothing is read or written through a symbolic link below a local root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import stores
+from .._new_file import NewFile
+from .._tree_names import is_own
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PRIVATE = ".warpcipher-"
+"""What the names of journals and of unfinished outputs begin with."""
+
+
+class Item(NamedTuple):
+    """An object of a job. name: in the job; modified: nanoseconds since 1970; version: of the
+    store, "" where it has none; mode: of a local file."""
+
+    name: str
+    size: int
+    modified: int
+    version: str = ""
+    mode: int = 0o644
+
+    @property
+    def state(self) -> str:
+        """Another one, where the object has changed."""
+        return f"{self.size} {self.version or self.modified}"
+
+
+class Skipped(NamedTuple):
+    """Something that no job takes."""
+
+    name: str
+    reason: str
+
+
+def is_prefix(place: str) -> bool:
+    """Whether a path or URL is a folder or prefix, and not an object. Raises FileNotFoundError
+    where it is neither, OSError."""
+    if not stores.is_url(place):
+        return stat.S_ISDIR(os.stat(place).st_mode)
+    if place.endswith("/"):
+        return True
+    try:
+        stores.stat(place)
+    except IsADirectoryError:
+        return True
+    except FileNotFoundError:
+        if next(iter(stores.listing(place + "/")), None) is None:
+            raise
+        return True
+    return False
+
+
+def join(place: str, name: str) -> str:
+    """The path or URL of a name below a folder or prefix."""
+    return f"{place.rstrip('/') if name else place}/{name}" if place != "/" else f"/{name}"
+
+
+def split(place: str) -> tuple[str, str]:
+    """The folder or prefix that a path or URL lies in, and its last name."""
+    folder, slash, name = place.rstrip("/").rpartition("/")
+    return folder or ("/" if slash else "."), name
+
+
+def item_of(place: str, name: str) -> Item:
+    """The object at a path or URL. Raises OSError."""
+    if stores.is_url(place):
+        info = stores.stat(place)
+        return Item(name, info.size, info.modified, info.version or "")
+    status = os.stat(place)
+    return Item(name, status.st_size, status.st_mtime_ns, mode=status.st_mode & 0o777)
+
+
+def _below(root: str) -> Iterator[Item | Skipped]:
+    if not stores.is_url(root):
+        yield from _walk(root, "")
+        return
+    start = root.rstrip("/") + "/"
+    for info in stores.listing(start):
+        name = info.url[len(start) :]
+        if name and not name.endswith("/"):  # what consoles make to show a folder
+            yield Item(name, info.size, info.modified, info.version or "")
+
+
+def _walk(root: str, above: str) -> Iterator[Item | Skipped]:
+    """The files below a folder, in the order of all of their names: that of `a.b` is before that of
+    `a/b`."""
+    descriptor = _folder(root, tuple(filter(None, above.split("/"))))
+    try:
+        with os.scandir(descriptor) as found:
+            entries = sorted(
+                (
+                    (entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
+                    for entry in found
+                ),
+                key=lambda pair: os.fsencode(pair[0]),
+            )
+        for last, entry in entries:
+            name = above + last
+            if last.endswith("/"):
+                yield from _walk(root, name)
+            elif not entry.is_file(follow_symlinks=False):
+                kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
+                yield Skipped(name, kind)
+            else:
+                status = entry.stat(follow_symlinks=False)
+                yield Item(name, status.st_size, status.st_mtime_ns, mode=status.st_mode & 0o777)
+    finally:
+        os.close(descriptor)
+
+
+def _folder(root: str, parts: tuple[str, ...], *, create: bool = False) -> int:
+    """A descriptor of a folder below a local root, which only itself may be a symbolic link."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(root, flags)
+    for part in parts:
+        try:
+            if create:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.path.join(root, *parts)) from None
+        finally:
+            os.close(folder)
+        folder = below
+    return folder
+
+
+class _LocalReader:
+    """A local file: the part of `stores.ObjectFile` that jobs use."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - as long as the reader
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            self._file.close()
+            raise OSError(errno.EINVAL, "not a regular file")
+        self.size = status.st_size
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        return self._file.readinto(buffer)
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return os.pread(self._file.fileno(), length, offset)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+class Items:
+    """What a job reads. roots: the folders, prefixes and objects, each under its first part of a
+    name; {"": place}: one folder or prefix, under no further name."""
+
+    def __init__(self, roots: Mapping[str, str], prefixes: frozenset[str]) -> None:
+        """prefixes: the names of those that are folders or prefixes."""
+        self.roots = dict(roots)
+        self.prefixes = prefixes
+
+    def __iter__(self) -> Iterator[Item | Skipped]:
+        """All of them, in order, as they are listed. Raises OSError."""
+        for top in sorted(
+            self.roots, key=lambda top: os.fsencode(top + "/" * (top in self.prefixes))
+        ):
+            if top not in self.prefixes:
+                yield item_of(self.roots[top], top)
+                continue
+            before = f"{top}/" if top else ""
+            for item in _below(self.roots[top]):
+                yield item._replace(name=before + item.name)
+
+    def place(self, name: str) -> str:
+        """The path or URL of an object."""
+        if "" in self.roots:
+            return join(self.roots[""], name)
+        top, slash, rest = name.partition("/")
+        return join(self.roots[top], rest) if slash else self.roots[top]
+
+    def again(self, item: Item) -> Item:
+        """The object as it is now. Raises OSError."""
+        return item_of(self.place(item.name), item.name)
+
+    def opened(self, name: str) -> Any:
+        """The object of that name, to be read. Raises OSError."""
+        return self.open(item_of(self.place(name), name))
+
+    def open(self, item: Item) -> Any:
+        """The object, to be read: `readinto`, `read_at`, `size`. Raises OSError; an object of a
+        store that has changed since it was listed is one (ESTALE)."""
+        place = self.place(item.name)
+        if stores.is_url(place):
+            info = stores.ObjectInfo(place, item.size, item.modified, item.version or None)
+            return stores.open_object(place, info)
+        if "" in self.roots:
+            root, parts = self.roots[""], item.name.split("/")
+        else:
+            top, *parts = item.name.split("/")
+            root = self.roots[top]
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        if not parts:
+            return _LocalReader(os.open(root, flags))
+        folder = _folder(root, tuple(parts[:-1]))
+        try:
+            return _LocalReader(os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, place) from None
+        finally:
+            os.close(folder)
+
+
+class Target:
+    """The folder or prefix that a job writes to."""
+
+    def __init__(self, place: str) -> None:
+        self.place_of_all = place
+
+    def place(self, name: str) -> str:
+        return join(self.place_of_all, name)
+
+    def prepare(self) -> None:
+        """Makes a local folder. Raises OSError."""
+        if not stores.is_url(self.place_of_all):
+            os.makedirs(self.place_of_all, exist_ok=True)
+
+    @contextlib.contextmanager
+    def writing(
+        self, name: str, item: Item | None = None, *, replace: bool = True
+    ) -> Iterator[Any]:
+        """A writer of the object, which appears when the block ends. item: whose time and
+        permissions a local file gets. Raises OSError."""
+        place = self.place(name)
+        if stores.is_url(place):
+            with stores.writing(place, replace=replace) as writer:
+                yield writer
+            return
+        *above, last = name.split("/")
+        if any(part in ("", ".", "..") for part in (*above, last)):
+            raise OSError(errno.EINVAL, "this name of an object can be no name of a file", place)
+        folder = _folder(self.place_of_all, tuple(above), create=True)
+        with NewFile(folder, last, place) as new:
+            with open(new.fileno(), "wb", buffering=0, closefd=False) as file:
+                yield file
+            mask = os.umask(0o022)
+            os.umask(mask)
+            os.fchmod(new.fileno(), item.mode if item is not None else 0o666 & ~mask)
+            if item is not None:
+                os.utime(new.fileno(), ns=(item.modified, item.modified))
+            new.give_name(replace=replace)
+
+    def opened(self, name: str) -> Any:
+        """An object that is there, to be read. Raises OSError."""
+        return Items({"": self.place_of_all}, frozenset({""})).opened(name)
+
+    def listed(self) -> Iterator[Item]:
+        """All objects that are there, but for what jobs leave for themselves."""
+        if not stores.is_url(self.place_of_all) and not os.path.isdir(self.place_of_all):
+            return
+        for item in _below(self.place_of_all):
+            own = item.name.rpartition("/")[2].startswith(PRIVATE) or is_own(item.name)
+            if isinstance(item, Item) and not own:
+                yield item
+
+    def remove(self, name: str) -> None:
+        """Removes an object, if it is there. Raises OSError."""
+        place = self.place(name)
+        with contextlib.suppress(FileNotFoundError):
+            if stores.is_url(place):
+                stores.remove(place)
+            else:
+                os.unlink(place)

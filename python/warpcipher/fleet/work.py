@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job does with one object, in any thread or on any node."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import warpcipher as wc
+
+from .._tree_names import HEAD_SIZE
+from ..formats import FormatError, Options
+from ..formats.tree_parts import Listed
+from ..formats.trees import Entry, Sealed, head_of
+from .journal import Done
+from .places import Item, Items, Target
+
+Task = Literal["encrypt", "decrypt", "check"]
+
+FIRST_DELAY = 0.5  # seconds before the second attempt; each further one waits twice as long
+LONGEST_DELAY = 30.0
+_FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError)
+
+
+class Outcome(NamedTuple):
+    """How it went with an object: `done`, or `error`, after `attempts` and `seconds`."""
+
+    item: Item
+    done: Done | None
+    error: Exception | None
+    attempts: int
+    seconds: float
+
+
+class ExchangedError(wc.InvalidTag):
+    """An object that is not the one which the manifest lists under its name. head: of it."""
+
+    def __init__(self, message: str, head: str) -> None:
+        super().__init__(message, head)
+        self.message, self.head = message, head
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class _Reader:
+    """The bytes of an object, counted, with the first of them. It ends when the job does."""
+
+    def __init__(self, source: Any, stopped: Callable[[], bool]) -> None:
+        self._source, self._stopped = source, stopped
+        self.size = source.size
+        self.count = 0
+        self.head = b""
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._stopped():
+            raise StoppedError
+        count: int = self._source.readinto(buffer)
+        if len(self.head) < HEAD_SIZE:
+            self.head += bytes(buffer[: min(count, HEAD_SIZE - len(self.head))])
+        self.count += count
+        return count
+
+
+class _Writer:
+    """The same for what is written; None: nowhere."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self.count = 0
+        self.head = b""
+
+    def write(self, data: memoryview, /) -> int:
+        count = len(data) if self._target is None else self._target.write(data)
+        if len(self.head) < HEAD_SIZE:
+            self.head += bytes(data[: min(count, HEAD_SIZE - len(self.head))])
+        self.count += count
+        return int(count)
+
+
+class StoppedError(Exception):
+    """The job ends before this object is done."""
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job does, without its key. format, options: as of `formats`; target: None where
+    objects are checked.
+
+    bound:     the names of objects are in their contexts, as a tree's are.
+    replace:   outputs that exist are replaced.
+    output:    the name of the one output; "": outputs have the names of the objects, with or
+               without the format's extension.
+    preserves: local files get times and permissions.
+    retries:   further attempts with an object.
+    checks_place: one object of a tree must be listed by the tree's manifest.
+    """
+
+    task: Task
+    items: Items
+    target: Target | None
+    format: str
+    extension: str
+    options: Options
+    bound: bool
+    replace: bool = True
+    output: str = ""
+    preserves: bool = True
+    retries: int = 3
+    checks_place: bool = True
+
+    def output_of(self, name: str) -> str:
+        """The name of an output."""
+        if self.output:
+            return self.output
+        if self.task == "encrypt":
+            return name + self.extension
+        return name.removesuffix(self.extension)
+
+    def do(
+        self,
+        sealed: Sealed,
+        item: Item,
+        entry: Entry | None = None,
+        stopped: Callable[[], bool] = never,
+    ) -> Outcome:
+        """entry: of an object in the manifest. Raises only what no object is the cause of."""
+        start, attempt = time.perf_counter(), 0
+        if self.bound and not {"", ".", ".."}.isdisjoint(item.name.split("/")):
+            why = OSError(errno.EINVAL, "no tree has a file of this name: take --no-manifest")
+            return Outcome(item, None, why, 0, 0.0)
+        while True:
+            attempt += 1
+            error: Exception
+            try:
+                done = self._once(sealed, item, entry, stopped)
+                return Outcome(item, done, None, attempt, time.perf_counter() - start)
+            except OSError as problem:
+                error = problem
+                if attempt > self.retries or isinstance(problem, _FINAL) or stopped():
+                    break
+            except (wc.InvalidTag, ValueError, MemoryError, wc.EngineError, StoppedError) as other:
+                error = other
+                break
+            end = time.monotonic() + min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY)
+            while not stopped() and time.monotonic() < end:
+                time.sleep(0.05)
+            if error.errno == errno.ESTALE:
+                with contextlib.suppress(OSError):
+                    item = self.items.again(item)
+        return Outcome(item, None, error, attempt, time.perf_counter() - start)
+
+    def _once(
+        self, sealed: Sealed, item: Item, entry: Entry | None, stopped: Callable[[], bool]
+    ) -> Done:
+        with self.items.open(item) as opened:
+            options = self.options_of(sealed, item, opened)
+            source = _Reader(opened, stopped)
+            with self._writing(item, entry) as target:
+                writer = _Writer(target)
+                if self.task == "encrypt":
+                    sealed.encrypt(source, writer, options)
+                    sizes, head = (source.count, writer.count), writer.head
+                else:
+                    try:
+                        sealed.decrypt(source, writer, options)
+                    except (wc.InvalidTag, FormatError):
+                        _compare(entry, source)
+                        raise
+                    _compare(entry, source)
+                    sizes, head = (writer.count, source.count), source.head
+                    if entry is not None and writer.count != entry.size:
+                        raise wc.InvalidTag(
+                            f"{writer.count} bytes of plaintext, and the manifest says {entry.size}"
+                        )
+                if source.count != item.size:
+                    raise OSError(errno.ESTALE, "the object changed while it was read")
+        return Done(item.name, item.state, item.mode, item.modified, *sizes, head_of(head))
+
+    @contextlib.contextmanager
+    def _writing(self, item: Item, entry: Entry | None) -> Iterator[Any]:
+        if self.target is None:
+            yield None
+            return
+        of = item
+        if entry is not None:
+            of = item._replace(modified=entry.mtime, mode=entry.mode)
+        name = self.output_of(item.name)
+        with self.target.writing(
+            name, of if self.preserves else None, replace=self.replace
+        ) as writer:
+            yield writer
+
+    def options_of(self, sealed: Sealed, item: Item, opened: Any) -> Options:
+        """The options of an object, which is open."""
+        chosen = sealed.format
+        if self.bound:
+            return sealed.options_of(
+                item.name if self.task == "encrypt" else item.name.removesuffix(self.extension)
+            )
+        if self.task == "encrypt" or not (chosen.takes_context and chosen.binds_chunks):
+            return self.options
+        beginning = opened.read_at(0, min(item.size, 1 << 16))
+
+        def read_at(at: int, size: int) -> bytes:
+            end = at + size
+            return beginning[at:end] if end <= len(beginning) else bytes(opened.read_at(at, size))
+
+        if sealed.opens(read_at, self.options):
+            return self.options
+        return self._in_place(sealed, item, opened, read_at) or self.options
+
+    def _in_place(self, sealed: Sealed, item: Item, opened: Any, read_at: Any) -> Options | None:
+        """The options of an object of a tree. Its tree is that of the nearest manifest above it,
+        which must list it."""
+        place = self.items.place(item.name)
+        scheme, mark, path = place.rpartition("://")
+        parts = path.removesuffix(self.extension).split("/")
+        for depth in range(len(parts) - 1, 0, -1):
+            name = "/".join(parts[depth:])
+            root = Items({"": scheme + mark + "/".join(parts[:depth])}, frozenset({""}))
+            bound = sealed.options_of(name)
+            if not sealed.opens(read_at, bound):
+                continue
+            if not self.checks_place:
+                return bound
+            try:
+                entry = Listed(sealed, root.opened).find(name)
+            except FileNotFoundError:
+                raise wc.InvalidTag(
+                    f"the object is part of a tree, {name!r} there, and its manifest is gone: take "
+                    "--no-manifest, which decrypts it without a look at what belongs to the tree"
+                ) from None
+            head = head_of(read_at(0, min(HEAD_SIZE, item.size)))
+            if entry is None or (entry.sealed, entry.head) != (item.size, head):
+                raise wc.InvalidTag(
+                    "this is not the object that the manifest of its tree lists there: it was "
+                    "exchanged, cut or damaged, or is of another time"
+                )
+            return bound
+        return None
+
+
+def _compare(entry: Entry | None, source: _Reader) -> None:
+    """Raises ExchangedError where an object is not the one of the manifest."""
+    head = head_of(source.head)
+    if entry is not None and head != entry.head:
+        raise ExchangedError(
+            "exchanged or renamed, of another tree, of another time, or damaged: the manifest "
+            "lists another object there",
+            head,
+        )
+
+
+__all__ = ["ExchangedError", "Outcome", "StoppedError", "Task", "Work"]

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs over objects: what they write, what they find, and how they go on after a kill."""
+
+from __future__ import annotations
+
+import errno
+import json
+import random
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_support import run
+from click.testing import CliRunner
+from step_store import Killed, StepStore, step_store
+from warpcipher import stores
+from warpcipher.cli.app import cli
+from warpcipher.fleet import journal, work
+from warpcipher.fleet.filters import pattern
+from warpcipher.formats import tree_parts
+
+NAMES = ["a0", "a-b", "a.b", "a/1", "a/2.jpg", "b/c/d.jpg", "ä", "z"]
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[StepStore]:
+    """With objects of some sizes below step://in."""
+    monkeypatch.setattr(work, "FIRST_DELAY", 0.0)
+    with step_store() as made:
+        for number, name in enumerate(NAMES):
+            made.put(f"in/{name}", secrets.token_bytes((number + 1) * 900))
+        yield made
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("key", "other"):
+        (tmp_path / name).touch(0o600)
+        (tmp_path / name).write_bytes(secrets.token_bytes(32))
+    return tmp_path
+
+
+def do(*arguments: str, expect: int = 0) -> str:
+    """Runs a command in this process; returns what it printed."""
+    done = CliRunner().invoke(cli, [*arguments, "--key", "key"])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == expect, done.output
+    return done.output
+
+
+def encrypt(*more: str, expect: int = 0) -> str:
+    return do("encrypt", "step://in", "-o", "step://out", *more, expect=expect)
+
+
+def plain(store: StepStore, prefix: str = "in/") -> dict[str, bytes]:
+    return {
+        path.removeprefix(prefix): data
+        for path, (data, _, _) in store.objects.items()
+        if path.startswith(prefix) and "/.warpcipher-" not in path
+    }
+
+
+def reported(path: str = "report") -> dict[str, Any]:
+    """The report's lines, by input. Each has one."""
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    assert len({line["input"] for line in lines}) == len(lines)
+    return {line["input"].removeprefix("step://in/"): line for line in lines}
+
+
+def decrypted(store: StepStore, source: str = "step://out") -> dict[str, bytes]:
+    do("decrypt", source, "-o", "step://back", "--force")
+    found = plain(store, "back/")
+    for path in list(store.objects):
+        if path.startswith("back/"):
+            del store.objects[path]
+    return found
+
+
+def test_a_prefix_comes_back(store: StepStore, there: Path) -> None:
+    encrypt("--report", "report")
+    lines = reported()
+    assert lines.keys() == set(NAMES)
+    for name, line in lines.items():
+        assert line["state"] == "done"
+        assert line["output"] == f"step://out/{name}.cobblestone"
+        assert line["input_bytes"] == len(store.objects[f"in/{name}"][0])
+        assert line["output_bytes"] == len(store.objects[f"out/{name}.cobblestone"][0])
+    assert decrypted(store) == plain(store)
+    do("check", "step://out")
+
+
+def test_local_trees_go_to_a_store_and_back(store: StepStore, there: Path) -> None:
+    do("decrypt", "--no-manifest", "step://in", "-o", "empty")  # nothing has the suffix
+    encrypt()
+    do("decrypt", "step://out", "-o", "tree")
+    (there / "tree" / ".warpcipher-journal").unlink()
+    do("encrypt", "tree", "-o", "step://again/")
+    assert decrypted(store, "step://again") == plain(store)
+
+
+def test_a_copied_prefix_is_a_local_tree(store: StepStore, there: Path) -> None:
+    """With a manifest that runs over files read."""
+    encrypt()
+    for path, (data, _, _) in store.objects.items():
+        if path.startswith("out/"):
+            (there / path).parent.mkdir(parents=True, exist_ok=True)
+            (there / path).write_bytes(data)
+    (there / "out" / ".warpcipher-journal").unlink()
+    run("decrypt", "--key", "key", "-o", "back", "out", cwd=there)
+    found = {
+        str(path.relative_to(there / "back")): path.read_bytes()
+        for path in (there / "back").rglob("*")
+        if path.is_file()
+    }
+    assert found == plain(store)
+
+
+@pytest.mark.parametrize("part", [1, 3, 100])
+def test_a_manifest_has_parts(
+    store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr(tree_parts, "PART", part)
+    encrypt()
+    parts = [path for path in store.objects if path.startswith("out/MANIFEST.warpcipher.")]
+    assert len(parts) == (0 if part == 100 else -(-len(NAMES) // part))
+    assert decrypted(store) == plain(store)
+    do("decrypt", "step://out/a/2.jpg.cobblestone", "-o", "one")
+    assert Path("one").read_bytes() == store.objects["in/a/2.jpg"][0]
+    store.put("in/new", b"text")
+    encrypt()
+    later = [path for path in store.objects if path.startswith("out/MANIFEST.warpcipher.")]
+    assert not set(parts) & set(later)
+    assert decrypted(store) == plain(store)
+
+
+Change = Callable[[StepStore], None]
+
+
+def _swap(store: StepStore) -> None:
+    one, other = "out/a0.cobblestone", "out/a-b.cobblestone"
+    store.objects[one], store.objects[other] = store.objects[other], store.objects[one]
+
+
+def _older(store: StepStore) -> None:
+    old = store.objects["out/a/1.cobblestone"]
+    encrypt("--force")
+    store.objects["out/a/1.cobblestone"] = old
+
+
+def _cut(store: StepStore) -> None:
+    store.put("out/z.cobblestone", store.objects["out/z.cobblestone"][0][:-1])
+
+
+def _damaged(store: StepStore) -> None:
+    data = bytearray(store.objects["out/z.cobblestone"][0])
+    data[1000] ^= 1
+    store.put("out/z.cobblestone", bytes(data))
+
+
+def _part_swapped(store: StepStore) -> None:
+    one, other, *_ = sorted(path for path in store.objects if "MANIFEST.warpcipher." in path)
+    store.objects[one], store.objects[other] = store.objects[other], store.objects[one]
+
+
+@pytest.mark.parametrize("part", [3, 100])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda store: store.objects.pop("out/a/1.cobblestone"), "missing: a/1"),
+        (lambda store: store.put("out/y.cobblestone", b"x" * 99), "added: y"),
+        (lambda store: store.put("out/y", b"x"), "added: y"),
+        (_cut, "cut or added to: z"),
+        (_swap, "exchanged|cut or added"),
+        (_older, "of another time"),
+        (_damaged, "chunk 0 failed authentication"),
+        (lambda store: store.objects.pop("out/MANIFEST.warpcipher"), "has no manifest"),
+    ],
+)
+def test_changes_of_a_tree_are_found(
+    store: StepStore,
+    there: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Change,
+    said: str,
+    part: int,
+) -> None:
+    monkeypatch.setattr(tree_parts, "PART", part)
+    encrypt()
+    change(store)
+    assert re.search(said, do("check", "step://out", expect=3))
+
+
+def test_parts_of_the_manifest_are_authenticated(
+    store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_parts, "PART", 3)
+    encrypt()
+    _part_swapped(store)
+    assert "is not that part" in do("check", "step://out", expect=3)
+    part = next(path for path in store.objects if "MANIFEST.warpcipher." in path)
+    del store.objects[part]
+    assert "is missing" in do("check", "step://out", expect=3)
+
+
+def test_an_object_may_have_the_name_of_a_folder(store: StepStore, there: Path) -> None:
+    store.put("in/a", b"both")
+    encrypt()
+    assert decrypted(store) == plain(store)
+    do("check", "step://out")
+
+
+def test_one_object_of_a_tree(store: StepStore, there: Path) -> None:
+    encrypt()
+    do("decrypt", "step://out/a/1.cobblestone", "-o", "one")
+    assert Path("one").read_bytes() == store.objects["in/a/1"][0]
+    store.objects["out/moved.cobblestone"] = store.objects["out/a/1.cobblestone"]
+    do("decrypt", "step://out/moved.cobblestone", "-o", "two", expect=3)
+    assert not Path("two").exists()
+
+
+def test_one_object(store: StepStore, there: Path) -> None:
+    do("encrypt", "step://in/z", "-o", "step://one/z")
+    do("encrypt", "step://in/z", "-o", "step://one/z", expect=4)
+    do("encrypt", "step://in/z", "-o", "step://one/z", "--force")
+    do("decrypt", "step://one/z", "-o", "z")
+    assert Path("z").read_bytes() == store.objects["in/z"][0]
+
+
+# --- going on -------------------------------------------------------------------------------------
+
+
+def test_a_second_call_does_what_is_new(store: StepStore, there: Path) -> None:
+    encrypt()
+    before = dict(store.objects)
+    encrypt("--report", "report")
+    assert {line["state"] for line in reported().values()} == {"complete"}
+    assert store.objects == before
+    store.put("in/a0", b"changed")
+    store.put("in/new", b"new")
+    encrypt("--report", "report")
+    states = {name: line["state"] for name, line in reported().items()}
+    assert states == {**dict.fromkeys(NAMES, "complete"), "a0": "done", "new": "done"}
+    assert decrypted(store) == plain(store)
+
+
+def test_killed_a_hundred_times(
+    store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is that of one run, and the last report says so."""
+    monkeypatch.setattr(journal, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(journal, "SHARE", 0)
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    kills = 0
+    while kills < 100:
+        for path in list(store.objects):
+            if path.startswith("out/"):
+                del store.objects[path]
+        while True:
+            store.steps, store.dies_at = 0, chance.randrange(1, 40)
+            try:
+                encrypt("--jobs", "3", "--report", "report")
+                break
+            except Killed:
+                kills += 1
+            finally:
+                store.dies_at = None
+        lines = reported()
+        assert lines.keys() == set(NAMES), seed
+        for name, line in lines.items():
+            assert line["state"] in ("done", "complete"), seed
+            assert line["output_bytes"] == len(store.objects[f"out/{name}.cobblestone"][0]), seed
+        assert decrypted(store) == plain(store), seed
+
+
+def test_a_journal_of_another_job_is_refused(store: StepStore, there: Path) -> None:
+    encrypt("--journal", "mine")
+    run_other = CliRunner().invoke(
+        cli, ["encrypt", "step://in", "-o", "step://out", "--key", "other", "--journal", "mine"]
+    )
+    assert run_other.exit_code == 2
+    assert "is not the journal of this job" in run_other.output
+    text = do("encrypt", "step://in", "-o", "step://else", "--journal", "mine", expect=2)
+    assert "is not the journal of this job" in text
+    Path("text").write_text("some text of mine, longer than the first bytes of a journal")
+    assert "is no journal" in encrypt("--journal", "text", "--force", expect=2)
+    assert Path("text").read_text().startswith("some text")
+    assert "holds objects already" in encrypt("--journal", "new", expect=2)
+    encrypt("--journal", "new2", "--force")
+
+
+def test_a_part_that_is_not_whole_is_cut_off(store: StepStore, there: Path) -> None:
+    encrypt("--journal", "mine")
+    whole = Path("mine").read_bytes()
+    for end in (0, 5, len(journal.MAGIC), len(journal.MAGIC) + 3, len(whole) - 1):
+        Path("mine").write_bytes(whole[:end])
+        encrypt("--journal", "mine", "--report", "report", *(["--force"] if end < 200 else []))
+        assert reported().keys() == set(NAMES)
+    damaged = bytearray(whole)
+    damaged[-1] ^= 1
+    Path("mine").write_bytes(damaged)
+    encrypt("--journal", "mine", expect=2)
+
+
+def test_journals_hold_no_names_and_no_key(store: StepStore, there: Path) -> None:
+    encrypt("--journal", "mine")
+    text = Path("mine").read_bytes()
+    assert b"jpg" not in text
+    assert Path("key").read_bytes() not in text
+
+
+# --- what fails -----------------------------------------------------------------------------------
+
+
+def test_an_object_that_fails_is_tried_again(store: StepStore, there: Path) -> None:
+    left = {"a0": 2, "z": 9}
+
+    def hook(call: str, path: str) -> None:
+        name = path.removeprefix("in/")
+        if call == "read" and left.get(name, 0) > 0:
+            left[name] -= 1
+            raise OSError(errno.EIO, "this store is slow", path)
+
+    store.hook = hook
+    text = encrypt("--retry", "2", "--report", "report", expect=4)
+    assert "this store is slow" in text
+    lines = reported()
+    assert (lines["a0"]["state"], lines["a0"]["attempts"]) == ("done", 3)
+    assert (lines["z"]["state"], lines["z"]["attempts"]) == ("failed", 3)
+    assert lines["z"]["exit_code"] == 4
+    store.hook = lambda call, path: None
+    encrypt("--report", "report")
+    assert {name for name, line in reported().items() if line["state"] == "done"} == {"z"}
+    assert decrypted(store) == plain(store)
+
+
+def test_objects_that_change_or_vanish(store: StepStore, there: Path) -> None:
+    def hook(call: str, path: str) -> None:
+        if call == "begin" and path == "out/a/1.cobblestone" and "in/gone" not in store.objects:
+            store.put("in/gone", b"")
+            store.put("in/a/1", b"another content")
+        if call == "read" and path == "in/z":
+            store.objects.pop("in/z", None)
+
+    store.hook = hook
+    text = encrypt("--report", "report", expect=4)
+    assert "in/z" in text
+    lines = reported()
+    assert lines["a/1"]["state"] == "done"
+    assert lines["a/1"]["input_bytes"] == len(b"another content")
+    assert lines["z"]["state"] == "failed"
+    store.hook = lambda call, path: None
+    del store.objects["in/gone"]
+    assert decrypted(store) == plain(store)
+
+
+def test_a_wrong_key(store: StepStore, there: Path) -> None:
+    encrypt()
+    Path("key").write_bytes(secrets.token_bytes(32))
+    do("decrypt", "step://out", "-o", "step://back", expect=3)
+    do("decrypt", "step://out", "-o", "step://back", "--no-manifest", expect=3)
+    assert plain(store, "back/") == {}
+
+
+def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
+    store.put("in/../../up", b"text")
+    store.put("in/x//y", b"text")
+    do("encrypt", "step://in", "-o", "step://out", "--no-manifest")
+    text = do("decrypt", "step://out", "-o", "tree", "--no-manifest", expect=4)
+    assert text.count("no name of a file") == 2
+    assert not (there / "up").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--update",), "for local files"),
+        (("--min-size", "10"), "with its unit"),
+        (("--max-age", "soon"), "is no age"),
+    ],
+)
+def test_options_that_do_not_fit(
+    store: StepStore, there: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    assert said in encrypt(*arguments, expect=2)
+    assert plain(store, "out/") == {}
+
+
+def test_places_that_overlap(store: StepStore, there: Path) -> None:
+    for target in ("step://in", "step://in/sealed", "step://"):
+        do("encrypt", "step://in", "-o", target, expect=2)
+    assert "is for objects at URLs" in do("encrypt", "key", "--jobs", "3", expect=2)
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("glob", "matches", "others"),
+    [
+        ("*.jpg", ["a.jpg", "b/a.jpg"], ["a.jpeg", "a.jpg/b"]),
+        ("/*.jpg", ["a.jpg"], ["b/a.jpg"]),
+        ("b/**", ["b/a", "b/c/d", "x/b/a"], ["xb/a", "a"]),
+        ("b/", ["b/a", "b/c/d"], ["b"]),
+        ("[ab]?.{jpg,png}", ["a1.jpg", "b2.png"], ["c1.jpg", "a.jpg", "a/.jpg"]),
+        ("[!a].x", ["b.x"], ["a.x"]),
+        (r"a\*", ["a*"], ["ab"]),
+        ("a+(b)", ["a+(b)"], ["aab"]),
+    ],
+)
+def test_patterns(glob: str, matches: list[str], others: list[str]) -> None:
+    made = pattern(glob)
+    assert [name for name in (*matches, *others) if made.search(name)] == matches
+
+
+def test_filters(store: StepStore, there: Path) -> None:
+    encrypt("--include", "*.jpg", "--include", "/a*", "--exclude", "a/1", "--min-size", "1K")
+    names = {path.removesuffix(".cobblestone") for path in plain(store, "out/")}
+    assert names == {"a-b", "a.b", "a/2.jpg", "b/c/d.jpg", "MANIFEST.warpcipher"}
+    do("check", "step://out")
+    encrypt()  # the rest
+    do("decrypt", "step://out", "-o", "step://some", "--include", "*.jpg")
+    assert plain(store, "some/").keys() == {"a/2.jpg", "b/c/d.jpg"}
+    text = do("decrypt", "step://out", "-o", "step://more", "--max-age", "1d", "--dry-run")
+    assert text == ""
+    assert stores.stat("step://in/a0").modified < 10**12
