@@ -211,8 +211,8 @@ class _Slot:
         """most: bytes of the stream, if they are known: those of a short one need less room."""
         size, room = max(cipher.first_piece, cipher.piece), cipher.capacity
         if most is not None and most < size:
+            room = most + 1 + max(0, room - size)  # as much more as a whole piece may gain
             size = most + 1  # one more shows that it has grown
-            room = min(room, size + cipher.layout.overhead * (size // cipher.layout.chunk + 2))
         self.buffers = bytearray(size), bytearray(room)
         self.data = memoryview(self.buffers[0])
         self.out = memoryview(self.buffers[1])

@@ -268,8 +268,8 @@ def test_buffers_and_keys_are_wiped_at_the_end(monkeypatch: pytest.MonkeyPatch) 
     slots: list[stream._Slot] = []
     original = stream._Slot.__init__
 
-    def remember(self: stream._Slot, cipher: base.PieceCipher) -> None:
-        original(self, cipher)
+    def remember(self: stream._Slot, cipher: base.PieceCipher, most: int | None = None) -> None:
+        original(self, cipher, most)
         slots.append(self)
 
     monkeypatch.setattr(stream._Slot, "__init__", remember)
