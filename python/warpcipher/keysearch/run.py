@@ -111,7 +111,9 @@ class Search:
         elif devices is not None:
             raise ValueError("devices are numbers on this machine: a cluster uses all its devices")
         else:
-            self._pool = _later.load("cluster").RayPool(cluster, template, self.test.blocks, engine)
+            self._pool = _later.load("cluster.search").RayPool(
+                cluster, template, self.test.blocks, engine
+            )
         self.identity = Identity(
             f"{self.algorithm.cipher}-{self.algorithm.mode}",
             template.digest,

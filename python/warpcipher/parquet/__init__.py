@@ -39,7 +39,7 @@ from .reading import (
 from .rewrap import rewrap
 
 if TYPE_CHECKING:
-    from ..cluster import read_ray
+    from ..cluster.tables import read_ray
 
 __all__ = [
     "ChunkData",
@@ -71,5 +71,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "read_ray":  # of a layer above, and for few
-        return _later.load("cluster").read_ray
+        return _later.load("cluster.tables").read_ray
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,8 @@ import pytest
 import ray_keys
 import warpcipher as wc
 from parquet_cases import KEYS, pa, table, write
-from warpcipher import cluster, keys, parquet
+from warpcipher import keys, parquet
+from warpcipher.cluster import fleet, tables
 
 FILES = 7
 KEY = secrets.token_bytes(16)  # that is in no program by chance
@@ -95,7 +96,7 @@ def test_no_key_is_in_tasks_logs_or_the_object_store(seen: dict[str, Any]) -> No
 def test_resources_and_sizes_are_declared(seen: dict[str, Any]) -> None:
     assert seen["declared"] == [
         {"num_cpus": 1, "num_gpus": 0, "concurrency": None},
-        {"num_cpus": 2, "num_gpus": cluster.GPU_SHARE, "concurrency": 5},
+        {"num_cpus": 2, "num_gpus": tables.GPU_SHARE, "concurrency": 5},
         {"num_cpus": 1, "num_gpus": 1, "concurrency": None},
     ]
     assert seen["tasks"] == 3 * 4
@@ -129,23 +130,23 @@ def test_errors_of_tasks_say_what_and_where(seen: dict[str, Any]) -> None:
 def test_parts_have_about_equal_bytes(
     sizes: list[int | None], most: int, counts: list[int]
 ) -> None:
-    parts = cluster.balanced(sizes, most)
+    parts = fleet.balanced(sizes, most)
     assert [number for part in parts for number in part] == list(range(len(sizes)))
     assert list(map(len, parts)) == counts
 
 
-def task(given: Any, **options: Any) -> cluster.TableTask:
+def task(given: Any, **options: Any) -> tables.TableTask:
     values = {"columns": None, "aad_prefix": None, "retries": 2, "version": wc.__version__}
-    return cluster.TableTask(cluster.portable_keys(given), **{**values, **options})
+    return tables.TableTask(fleet.portable_keys(given), **{**values, **options})
 
 
 def test_blocks_are_runs_of_row_groups(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = parquet.find_files(folder / "table")
-    monkeypatch.setattr(cluster, "BLOCK_SIZE", 1)
+    monkeypatch.setattr(tables, "BLOCK_SIZE", 1)
     blocks = list(task(keys.from_file(folder / "key")).read(paths, False))
     assert [block.num_rows for block in blocks] == [4, 4, 2] * FILES
     assert pa.concat_tables(blocks).equals(table(10 * FILES))
-    monkeypatch.setattr(cluster, "BLOCK_SIZE", 1 << 30)
+    monkeypatch.setattr(tables, "BLOCK_SIZE", 1 << 30)
     blocks = list(task(keys.from_file(folder / "key"), columns=("a",)).read(paths, True))
     assert [block.num_rows for block in blocks] == [10] * FILES
     assert blocks[0].column_names == ["a"]
@@ -189,10 +190,10 @@ def test_errors_of_io_are_waited_out(
     left: int,
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(cluster.time, "sleep", waits.append)
+    monkeypatch.setattr(tables.time, "sleep", waits.append)
     path = parquet.find_files(folder / "table")[0]
     source = Flaky(list(failures))
-    made = cluster.TableTask(source, None, None, 2, wc.__version__)
+    made = tables.TableTask(source, None, None, 2, wc.__version__)
     if error is None:
         assert sum(block.num_rows for block in made.read([path], False)) == 10
         assert waits == [0.5, 1.0]
@@ -206,7 +207,7 @@ def test_errors_of_io_are_waited_out(
 def test_what_is_not_authentic_is_not_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster.time, "sleep", lambda _: pytest.fail("waited"))
+    monkeypatch.setattr(tables.time, "sleep", lambda _: pytest.fail("waited"))
     (folder / "key").write_text(KEYS[32].hex())
     paths = parquet.find_files(folder / "table")
     with pytest.raises(wc.InvalidTag, match="the footer"):
@@ -248,17 +249,17 @@ def test_sources_and_functions_travel_by_name(
 ) -> None:
     monkeypatch.setenv(ray_keys.FOLDER, str(folder))
     given = {b"": keys.from_file(folder / "key"), "a": ray_keys.find_key}
-    sent = pickle.dumps(cluster.portable_keys(given))
+    sent = pickle.dumps(fleet.portable_keys(given))
     assert b"find_key" in sent
     assert KEY not in sent
-    there = cluster.found_keys(pickle.loads(sent))  # noqa: S301
+    there = fleet.found_keys(pickle.loads(sent))  # noqa: S301
     assert there["a"] is ray_keys.find_key
     assert parquet.read_dataset(folder / "table", there).num_rows == 10 * FILES
 
 
 def test_without_ray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    cluster._source_type.cache_clear()
+    tables._source_type.cache_clear()
     with pytest.raises(ImportError, match=r"read_ray needs Ray Data.*warpcipher\[cluster,parquet"):
         parquet.read_ray(folder / "table", keys.from_file(folder / "key"))
 
