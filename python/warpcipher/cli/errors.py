@@ -167,6 +167,15 @@ def refuse_secret(error: click.NoSuchOption) -> None:
         raise usage(f"no such option: {safe}") from None
 
 
+def is_url(place: str) -> bool:
+    """Whether this names an object of a store. Runs over files do without `warpcipher.stores`."""
+    if "://" not in place:
+        return False
+    from warpcipher import stores
+
+    return stores.is_url(place)
+
+
 def counted(count: int, noun: str) -> str:
     """1 block, 2 blocks."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -98,7 +98,7 @@ def is_tree(path: str) -> bool:
 def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
     """The manifest of a tree. Raises CliError, OSError."""
     from warpcipher import formats
-    from warpcipher.formats.trees import Sealed
+    from warpcipher.formats.sealed import Sealed
 
     from . import trees
     from .jobs import Tree

@@ -24,7 +24,7 @@ from warpcipher.fleet.job import Counts, Job, Problems, Threads
 from warpcipher.fleet.journal import Done, Journal, JournalError
 from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, item_of, join, split
 from warpcipher.fleet.work import Outcome, StoppedError, Work
-from warpcipher.formats.trees import Sealed
+from warpcipher.formats.sealed import Sealed
 
 from . import files, process
 from .errors import (

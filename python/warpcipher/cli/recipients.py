@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warpcipher import stores
-
 from . import keys, process
-from .errors import Function, NotAuthenticError, add_options, counted, shown, usage
+from .errors import Function, NotAuthenticError, add_options, counted, is_url, shown, usage
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format
@@ -174,7 +172,7 @@ class People:
     def expect(self, paths: tuple[str, ...]) -> None:
         """Raises OSError if the only file is missing: an error before a question."""
         if self.passphrase and len(paths) == 1 and paths[0] != keys.STANDARD:
-            if stores.is_url(paths[0]):
+            if is_url(paths[0]):
                 return
             os.stat(paths[0])  # noqa: PTH116 - of the name as it was given
 
@@ -231,7 +229,9 @@ def _format_of(data: bytes | str) -> Format:
 def head_of(path: str) -> bytes:
     """The beginning of a regular file; nothing of what is none or cannot be read."""
     try:
-        if stores.is_url(path):
+        if is_url(path):
+            from warpcipher import stores
+
             with stores.open_object(path) as source:
                 return source.read_at(0, HEAD_SIZE)
         if path == keys.STANDARD or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116

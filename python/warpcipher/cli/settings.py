@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warpcipher import stores
-
 from . import keys, names, recipients
-from .errors import Function, add_options, in_section, shown, usage
+from .errors import Function, add_options, in_section, is_url, shown, usage
 from .jobs import STANDARD
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
@@ -186,8 +184,11 @@ class Settings(RunOptions):
                 if listed is None
                 else f"{shown(listed)} names no file"
             )
-        settings.paths = tuple(map(stores.local_path, settings.paths))
-        settings.output = stores.local_path(settings.output)
+        if any("://" in place for place in (*settings.paths, settings.output or "")):
+            from warpcipher import stores
+
+            settings.paths = tuple(map(stores.local_path, settings.paths))
+            settings.output = stores.local_path(settings.output)
         if decrypts and not (settings.people or settings.key):
             settings.people = recipients.without_key(settings.paths, settings.format_name)
         settings._check()
@@ -196,7 +197,7 @@ class Settings(RunOptions):
     @property
     def has_urls(self) -> bool:
         """Whether an input or output is an object of a store."""
-        return any(map(stores.is_url, (*self.paths, self.output)))
+        return any(map(is_url, (*self.paths, self.output or "")))
 
     @property
     def goes_on(self) -> bool:

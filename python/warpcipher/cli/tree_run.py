@@ -32,7 +32,8 @@ from .settings import Settings
 # Most runs have no tree: imports that only trees need wait for one.
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
-    from warpcipher.formats.trees import Entry, Sealed
+    from warpcipher.formats.sealed import Sealed
+    from warpcipher.formats.trees import Entry
 
     from .trees import Growing, Whole
 
@@ -95,7 +96,7 @@ class Trees:
 
     @functools.cached_property
     def _sealed(self) -> Sealed:
-        from warpcipher.formats.trees import Sealed
+        from warpcipher.formats.sealed import Sealed
 
         return Sealed(self._key, self._format, self._options)
 

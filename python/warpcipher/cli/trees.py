@@ -20,15 +20,8 @@ from warpcipher import InvalidTag
 from warpcipher._new_file import unfinished
 from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats import FormatError
-from warpcipher.formats.trees import (
-    NAMES,
-    Entry,
-    Manifest,
-    ManifestError,
-    Sealed,
-    head_of,
-    open_regular,
-)
+from warpcipher.formats.sealed import Sealed, open_regular
+from warpcipher.formats.trees import NAMES, Entry, Manifest, ManifestError, head_of
 
 from . import folders
 from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
@@ -47,8 +40,7 @@ def read(sealed: Sealed, root: str, kind: str) -> Manifest | None:
     """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
     path = os.path.join(root, NAMES[kind])
     try:
-        text = sealed.read(root, kind)
-        return None if text is None else Manifest.from_bytes(text)
+        return sealed.read(root, kind)
     except ManifestError as error:
         raise NotAuthenticError(f"{shown(path)}: {error}") from None
     except (InvalidTag, FormatError):

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple, Protocol
 import warpcipher as wc
 
 from .._tree_names import is_own
+from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
-from ..formats.trees import Entry, Sealed
+from ..formats.trees import Entry
 from .filters import Filter
 from .journal import Journal
 from .places import PRIVATE, Item, Skipped, Target

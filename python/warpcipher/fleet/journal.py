@@ -31,7 +31,7 @@ import warpcipher as wc
 
 from .. import stores
 from ..formats import FormatError
-from ..formats.trees import Sealed
+from ..formats.sealed import Sealed
 
 MAGIC = b"warpcipher-journal-1\n"
 LABEL = b"\0warpcipher.job.v1/journal\0"

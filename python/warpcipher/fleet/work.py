@@ -14,8 +14,9 @@ import warpcipher as wc
 
 from .._tree_names import HEAD_SIZE
 from ..formats import FormatError, Options
+from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed
-from ..formats.trees import Entry, Sealed, head_of
+from ..formats.trees import Entry, head_of
 from .journal import Done
 from .places import Item, Items, Target
 

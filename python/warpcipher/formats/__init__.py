@@ -87,7 +87,7 @@ def open(
 
 def _in_a_tree(path: PathLike, key: object, chosen: Format, options: Options) -> Options | None:
     """The options of a file that does not open by itself; None where it has no tree."""
-    from .trees import Sealed
+    from .sealed import Sealed
 
     return Sealed(key, chosen, options).options_in_place(path)
 

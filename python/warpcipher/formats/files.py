@@ -87,7 +87,7 @@ def decrypt_file(
         except (wc.InvalidTag, FormatError):
             if not reader.seekable() or writer.tell():
                 raise
-            from .trees import Sealed
+            from .sealed import Sealed
 
             if (bound := Sealed(key, chosen, options).options_in_place(source)) is None:
                 raise
@@ -112,7 +112,7 @@ def reading(path: PathLike, key: object, chosen: Format, options: Options) -> De
     try:
         return opened(options)
     except (wc.InvalidTag, FormatError):
-        from .trees import Sealed
+        from .sealed import Sealed
 
         if (bound := Sealed(key, chosen, options).options_in_place(path)) is None:
             raise

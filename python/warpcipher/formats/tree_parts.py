@@ -9,6 +9,7 @@ manifest's name lists these.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import itertools
@@ -19,23 +20,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 
 from .._tree_names import NAME
 from .layout import FormatError
-from .trees import (
-    LONGEST,
-    Entry,
-    Manifest,
-    ManifestError,
-    Sealed,
-    check_fields,
-    context_of_manifest,
-)
+from .trees import NAMES, Entry, Manifest, ManifestError, check_fields, context_of_manifest
 from .whole import Reader, Writer
 
+if TYPE_CHECKING:
+    from .sealed import Sealed
+
+LONGEST = 1 << 30
+"""Bytes of the largest manifest that is read."""
 PART = 100_000
 """Entries of a part."""
 LABEL_IN_PARTS = "warpcipher.tree.v2"
@@ -165,36 +163,32 @@ def _write_part(
 
 
 class Listed:
-    """The manifest of a tree, as it is read. id, base, made, format: as of `Manifest`; count: of
-    entries."""
+    """The manifest of a tree, as it is read. id, base, made, format: as of `Manifest`."""
 
-    def __init__(self, sealed: Sealed, opened: Opened) -> None:
-        """Raises FileNotFoundError where there is none, InvalidTag, FormatError, OSError."""
+    def __init__(self, sealed: Sealed, opened: Opened, kind: str = "manifest") -> None:
+        """kind: "journal" for the journal of a run over files. Raises FileNotFoundError where there
+        is none, InvalidTag, FormatError, OSError."""
         self._sealed, self._opened = sealed, opened
-        self._manifest: Manifest | None = None
         self._parts: list[Part] = []
-        with opened(NAME) as file:
+        with opened(NAMES[kind]) as file:
             if (getattr(file, "size", 0) or 0) > LONGEST:
-                raise ManifestError(f"more than {LONGEST} bytes, which no manifest has")
-            context = context_of_manifest(sealed.options.context, "manifest")
-            text = sealed.open_text(file, context)
-        if json_of(text.partition(b"\n")[0]).get("tree") != LABEL_IN_PARTS:
-            self._manifest = Manifest.from_bytes(text)
-            of: Any = self._manifest
-            self.id, self.base, self.made, self.format = of.id, of.base, of.made, of.format
-            self.count = len(self._manifest.entries)
+                raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
+            context = context_of_manifest(sealed.options.context, kind)
+            self._text = sealed.open_text(file, context)
+        first = json_of(self._text.partition(b"\n")[0])
+        self.in_parts = first.get("tree") == LABEL_IN_PARTS
+        if not self.in_parts:
             return
         try:
-            first, *lines = map(json_of, text.decode("ascii").splitlines())
+            _, *lines = map(json_of, self._text.decode("ascii").splitlines())
             self.id, self.base = str(first["id"]), first["base"]
             self.made, self.format = int(first["made"]), str(first["format"])
-            self.count = int(first["entries"])
             self._parts = [Part(**fields) for fields in lines]
             numbers = [part.part for part in self._parts]
             if (
                 not re.fullmatch("[0-9a-f]{32}", self.id)
                 or numbers != list(range(int(first["parts"])))
-                or sum(part.entries for part in self._parts) != self.count
+                or sum(part.entries for part in self._parts) != int(first["entries"])
             ):
                 raise ManifestError("the manifest does not list its parts one by one")
         except (ValueError, KeyError, TypeError) as error:
@@ -202,28 +196,28 @@ class Listed:
                 raise
             raise ManifestError("the manifest is not of the form of a manifest") from None
 
+    @functools.cached_property
+    def _manifest(self) -> Manifest:
+        return Manifest.from_bytes(self._text)
+
+    def all(self) -> Manifest:
+        """All of it, in memory, with the folders that the names of files have."""
+        if not self.in_parts:
+            return self._manifest
+        files = list(self.files())
+        entries = {**_folders_of(files), **{entry.name: entry for entry in files}}
+        return Manifest(self.format, entries, self.id, self.base, self.made)
+
     @property
     def names_of_parts(self) -> list[str]:
         """The names of the files beside the one of the manifest's name."""
         return [name_of_part(self.id, part.part) for part in self._parts]
 
-    @property
-    def links(self) -> int:
-        """Symbolic links, which only a tree of files has."""
-        return 0 if self._manifest is None else len(list(self._manifest.of_kind("link")))
-
-    def all_entries(self) -> Iterator[Entry]:
-        """All entries, those of folders too."""
-        if self._manifest is not None:
-            yield from sorted(self._manifest.entries.values(), key=lambda entry: entry.name)
-        else:
-            yield from self.files()
-
     def files(self) -> Iterator[Entry]:
         """The files, in `order`. Raises InvalidTag, FormatError, OSError: the parts are read one
         after another, and each is compared with what is said of it."""
         extension = self._sealed.format.extension
-        if self._manifest is not None:
+        if not self.in_parts:
             yield from sorted(
                 self._manifest.of_kind("file"), key=lambda entry: order(entry.name, extension)
             )
@@ -239,16 +233,21 @@ class Listed:
                 yield entry
 
     def find(self, name: str) -> Entry | None:
-        """The file of that name; reads only the part that would list it."""
-        if self._manifest is not None:
-            entry = self._manifest.entries.get(name)
-            return entry if entry is not None and entry.kind == "file" else None
+        """The file of that name. Only its line is parsed, or the part that would list it: trees
+        have up to millions. Raises as `files`."""
         extension = self._sealed.format.extension
         place = order(name, extension)
         for part in self._parts:
             if order(part.first, extension) <= place <= order(part.last, extension):
                 return next((entry for entry in self._read(part) if entry.name == name), None)
-        return None
+        start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
+        at = self._text.find(start)
+        if self.in_parts or at < 0:
+            return None
+        try:
+            return Entry(**json_of(self._text[at + 1 : self._text.index(b"\n", at + 1)]))
+        except TypeError:
+            raise ManifestError("the manifest has an entry that no manifest has") from None
 
     def _read(self, part: Part) -> Iterator[Entry]:
         name = name_of_part(self.id, part.part)

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# The names are text that the user gave, as in the command:
-# ruff: noqa: PTH118, PTH123
 """The manifest of an encrypted tree: what belongs to it, under which name; docs/trees.md draws it.
 
 It is a file of the tree's own format, under the tree's key, at the root of the tree. Its plaintext
@@ -13,26 +11,14 @@ same; every later byte is authenticated under these keys, with its place.
 
 from __future__ import annotations
 
-import io
 import os
-import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-import warpcipher as wc
-
-from .._descriptors import open_seekable
-from .._tree_names import HEAD_SIZE, JOURNAL, NAME, names_of, root_above
+from .._tree_names import HEAD_SIZE, JOURNAL, NAME
 from .layout import FormatError
-from .stream import decrypt_stream, encrypt_stream
 
-if TYPE_CHECKING:
-    from .base import Format, Options, ReadAt
-    from .whole import Reader, Writer
-
-LONGEST = 1 << 30
-"""Bytes of the largest manifest that is read."""
 LABEL = "warpcipher.tree.v1"
 KINDS = ("folder", "file", "link")
 NAMES = {"manifest": NAME, "journal": JOURNAL}
@@ -69,17 +55,6 @@ def head_of(data: bytes) -> str:
     import hashlib
 
     return hashlib.sha256(data[:HEAD_SIZE]).hexdigest()
-
-
-def open_regular(path: str, folder: int | None = None) -> int | None:
-    """A descriptor of a regular file, not of a link; None for anything else, without waiting for
-    the other end of a pipe. folder: a descriptor that `path` is relative to. Raises OSError."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, dir_fd=folder)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
 @dataclass(slots=True)
@@ -202,137 +177,3 @@ def check_fields(entry: Entry) -> None:
     is_root = not entry.name and entry.kind == "folder"
     if not is_root and not {"", ".", ".."}.isdisjoint(entry.name.split("/")):
         raise ManifestError("the manifest has a name that leads out of the tree")
-
-
-class Sealed:
-    """The key, format and options that the files of trees are encrypted with."""
-
-    def __init__(self, key: object, chosen: Format, options: Options) -> None:
-        self.format = chosen
-        self.options = options
-        self._key = key
-        self._opening = chosen.opening(key)
-
-    @property
-    def can_open(self) -> bool:
-        """Whether the key opens what it encrypts."""
-        return self._opening != []
-
-    def options_of(self, name: str) -> Options:
-        """The options of the file of that name in a tree that has a manifest."""
-        return self._bound(context_of_file(self.options.context, name))
-
-    def _bound(self, context: bytes) -> Options:
-        return replace(self.options, context=context) if self.format.takes_context else self.options
-
-    def encrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
-        """Raises as `encrypt_stream`."""
-        encrypt_stream(reader, writer, self._key, format=self.format.name, options=options)
-
-    def decrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
-        """Raises as `decrypt_stream`."""
-        decrypt_stream(reader, writer, self._opening, format=self.format.name, options=options)
-
-    def seal_text(self, text: bytes, context: bytes, writer: Writer) -> None:
-        """Writes a file with that plaintext and context. Raises OSError."""
-        self.encrypt(io.BytesIO(text), writer, self._bound(context))
-
-    def open_text(self, sealed: bytes | Reader, context: bytes) -> bytes:
-        """The plaintext of a file with that context. Raises InvalidTag, FormatError, OSError."""
-        text = io.BytesIO()
-        reader = io.BytesIO(sealed) if isinstance(sealed, bytes) else sealed
-        self.decrypt(reader, text, self._bound(context))
-        return text.getvalue()
-
-    def opens(self, source: int | ReadAt, options: Options) -> bool:
-        """Whether the key opens the beginning of a file. source: a descriptor, which stays where it
-        is, or what reads a number of bytes at a place."""
-
-        def read_at(at: int, size: int) -> bytes:
-            return os.pread(source, size, at) if isinstance(source, int) else source(at, size)
-
-        try:
-            if self.can_open:
-                self.format.open_checked(self._opening, read_at, options).close()
-        except (wc.InvalidTag, FormatError, OSError):
-            return False
-        return self.can_open
-
-    def read(self, root: str | os.PathLike[str], kind: str) -> bytes | None:
-        """The plaintext of the manifest (kind "manifest") or journal ("journal") of a tree; None:
-        it has none. Raises InvalidTag, FormatError, OSError."""
-        try:
-            descriptor = open_regular(os.path.join(root, NAMES[kind]))
-        except FileNotFoundError:
-            return None
-        if descriptor is None:
-            raise ManifestError(f"not a regular file, as a {kind} is")
-        with open(descriptor, "rb", buffering=0) as file:
-            if os.fstat(descriptor).st_size > LONGEST:
-                raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
-            return self.open_text(file, context_of_manifest(self.options.context, kind))
-
-    def write(self, writer: Writer, manifest: Manifest, kind: str) -> None:
-        """Writes a manifest or journal. Raises ManifestError, OSError."""
-        context = context_of_manifest(self.options.context, kind)
-        self.seal_text(manifest.to_bytes(), context, writer)
-
-    def options_in_place(self, path: str | os.PathLike[str]) -> Options | None:
-        """The options of a file that does not open by itself, if it is one of an encrypted tree.
-
-        Its tree is that of the nearest manifest above it, which must list it. None: it has no tree.
-        Raises InvalidTag for a file that is not where its manifest has it, or is without one;
-        OSError.
-        """
-        if not (self.format.takes_context and self.format.binds_chunks):
-            return None
-        path = os.fsdecode(path)
-        root = root_above(path)
-        names = names_of(path, self.format.extension)
-        if root is not None:
-            self._check_listed(path, root, names[0])
-            return self.options_of(names[0])
-        with open(path, "rb", opener=open_seekable) as file:
-            for name in names:
-                if self.opens(file.fileno(), self.options_of(name)):
-                    raise wc.InvalidTag(
-                        f"the file is part of a tree, {name!r} there, and no folder above it has "
-                        f"the tree's {NAME}: move it back, or take `warpcipher decrypt "
-                        "--no-manifest`, which decrypts it without a look at what belongs to the "
-                        "tree"
-                    )
-        return None
-
-    def _check_listed(self, path: str, root: str, name: str) -> None:
-        """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
-        ManifestError if its line is malformed.
-
-        Only its line of the manifest is read: trees have up to millions.
-        """
-        try:
-            text = self.read(root, "manifest")
-        except (wc.InvalidTag, FormatError):
-            raise wc.InvalidTag(
-                f"the file is part of the tree {root!r}, whose manifest this key and context do "
-                "not open: wrong key or context, or the manifest was changed"
-            ) from None
-        import json
-
-        start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
-        at = -1 if text is None else text.find(start)
-        if text is None or at < 0:
-            raise wc.InvalidTag(
-                f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it "
-                "was renamed, moved or added"
-            )
-        try:
-            entry = Entry(**json.loads(text[at + 1 : text.index(b"\n", at + 1)]))
-        except (ValueError, TypeError, RecursionError):
-            raise ManifestError("the manifest has an entry that no manifest has") from None
-        with open(path, "rb", opener=open_seekable) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != entry.sealed or head_of(file.read(HEAD_SIZE)) != entry.head:
-                raise wc.InvalidTag(
-                    f"this is not the file that the manifest of the tree {root!r} lists there: it "
-                    "was exchanged, cut or damaged, or is of another time"
-                )
