@@ -187,7 +187,7 @@ void evaluate_all(const Code& code, const PointKeys& keys, std::span<std::uint8_
 void answer(const Code& code, const PointKeys& keys, std::span<const std::uint8_t> table, std::size_t record_len,
             std::span<std::uint8_t> out) {
   const Domain& domain = keys.domain;
-  const Accumulate accumulate = accumulate_code();
+  const Accumulate accumulate = accumulate_codes().front();
   const int depth = domain.depth(), in_block = domain.bits - depth;
   const std::uint64_t records = table.size() / record_len, count = keys.count();
   // A subtree for a thread: as many levels as leave its records in the cache.

@@ -30,21 +30,25 @@ constexpr const Lanes* all[] = {
     &lanes_baseline};
 
 template <auto Family>
-auto fastest() {
+auto list() {
   static constinit FirstUse<decltype(runnable<Family>(std::span(all)))> found;
-  const auto& list = found.get([] { return runnable<Family>(std::span(all)); });
-  return list.empty() ? nullptr : list.front();
+  return std::span(found.get([] { return runnable<Family>(std::span(all)); }));
 }
 
 }  // namespace
 
 constinit const Code definition = code_by_passes<&expand_by_definition>;
 
-const Code& code_of(Generator generator) {
-  const Code* const code = is_aes(generator) ? fastest<&Lanes::aes>() : fastest<&Lanes::chacha>();
-  return code == nullptr ? definition : *code;
+std::span<const Code* const> codes_of(Generator generator) {
+  if (is_aes(generator)) return list<&Lanes::aes>();
+  return list<&Lanes::chacha>();
 }
 
-Accumulate accumulate_code() { return fastest<&Lanes::accumulate>(); }
+std::span<const Accumulate> accumulate_codes() { return list<&Lanes::accumulate>(); }
+
+const Code& code_of(Generator generator) {
+  const auto found = codes_of(generator);
+  return found.empty() ? definition : *found.front();
+}
 
 }  // namespace warpcipher::prg

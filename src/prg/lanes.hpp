@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "prg/point_keys.hpp"
 
@@ -45,9 +46,12 @@ extern const Lanes lanes_baseline;
 extern const Lanes lanes_avx2, lanes_avx512, lanes_aesni, lanes_vaes, lanes_vaes512;
 #endif
 
-// The fastest that this processor has. AES: without AES instructions the definition itself, in constant time.
+// Those that this processor can run, the fastest first. AES: maybe nothing.
+std::span<const Code* const> codes_of(Generator generator);
+std::span<const Accumulate> accumulate_codes();
+
+// The first of them. AES: without AES instructions the definition itself, in constant time.
 const Code& code_of(Generator generator);
-Accumulate accumulate_code();
 
 // The definition, for seeds and nodes one by one.
 extern const Code definition;
