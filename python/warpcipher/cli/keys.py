@@ -116,6 +116,21 @@ class Choice:
             return "/dev/stdin"
         return self.file if self.fd is None else f"/dev/fd/{self.fd}"
 
+    def source(self) -> KeySource:
+        """Where the key is, for processes on other machines too. Raises CliError for a place that
+        only this process has."""
+        if self.takes_standard_input or self.fd is not None:
+            raise usage(
+                "--cluster needs a key that nodes find: --key FILE, --key-env, --key-command"
+            )
+        if self.file is not None and self.kms is None:
+            from warpcipher import keys
+
+            return keys.from_file(os.path.abspath(self.file))  # noqa: PTH100
+        if self.kms is not None:
+            raise usage("--cluster takes no --kms: give --key-command, which asks the KMS")
+        return self._source()
+
     def _source(self) -> KeySource:
         from warpcipher import keys
 

@@ -20,7 +20,7 @@ import click
 from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
-from warpcipher.fleet.job import Counts, Job, Problems, Threads
+from warpcipher.fleet.job import Counts, Job, Problems, Runner, Threads
 from warpcipher.fleet.journal import Done, Journal, JournalError
 from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, item_of, join, split
 from warpcipher.fleet.work import Outcome, StoppedError, Work
@@ -295,7 +295,7 @@ class ObjectRun(Transfer):
         if self._settings.dry_run:
             self._rehearse_job(job)
             return
-        runner = Threads(job.work, job.sealed, self._settings.jobs or JOBS)
+        runner = self._runner(job)
         with Progress(None, visible=on_terminal() and not self._settings.quiet) as progress:
             self._progress = progress
 
@@ -322,6 +322,17 @@ class ObjectRun(Transfer):
                 ) from None
         for field in ("done", "done_bytes", "before", "failed", "skipped"):
             setattr(total, field, getattr(total, field) + getattr(counts, field))
+
+    def _runner(self, job: Job) -> Runner:
+        settings = self._settings
+        count = settings.jobs or JOBS
+        if settings.cluster is None:
+            return Threads(job.work, job.sealed, count)
+        if settings.people:
+            raise usage("--cluster takes --key FILE, --key-env or --key-command: nodes ask there")
+        from warpcipher.cluster.objects import Nodes
+
+        return Nodes(settings.cluster, job.work, settings.key.source(), count)
 
     def _rehearse_job(self, job: Job) -> None:
         for item in job.listed():

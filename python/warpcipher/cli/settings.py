@@ -103,6 +103,11 @@ MANY = (
         metavar="FILE",
         help="URLs: a line of JSON for each object; - is standard output.",
     ),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="URLs: work on the nodes of this Ray cluster; auto: the one of this machine.",
+    ),
 )
 
 _MANY = "Many objects, at URLs"
@@ -164,6 +169,7 @@ class Settings(RunOptions):
     journal: str | None = None
     retry: int | None = None
     report: str | None = None
+    cluster: str | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Self:
@@ -206,7 +212,7 @@ class Settings(RunOptions):
 
     def _check(self) -> None:
         self.check_telling()
-        many = ("jobs", "journal", "retry", "report", "include", "exclude")
+        many = ("jobs", "journal", "retry", "report", "cluster", "include", "exclude")
         for name in (*many, "min_size", "max_size", "min_age", "max_age"):
             if getattr(self, name) not in (None, ()) and not self.has_urls:
                 raise usage(

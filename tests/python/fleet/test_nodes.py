@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job on a Ray cluster of this machine, one node of which is killed in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from cli_support import ended, run, wait_until
+from warpcipher.cluster import objects
+
+COUNT = 300
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray, the extra `cluster`"
+)
+def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    here, package = Path(__file__).parents[1] / "support", Path(wc.__file__).parent.parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(here), str(package))))
+    (tmp_path / "key").touch(0o600)
+    (tmp_path / "key").write_bytes(secrets.token_bytes(32))
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    for number in range(COUNT):
+        name = f"{number}" if number % 2 else f"deep/{number}"
+        (tmp_path / "in" / name).write_bytes(secrets.token_bytes(number * 100))
+    from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]
+
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        node = cluster.add_node(num_cpus=1)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        program = [sys.executable, here / "fleet_program.py", tmp_path]
+        with ended(subprocess.Popen(program, stdout=-1, stderr=-1)) as driver:
+            wait_until(
+                lambda: (
+                    len(list((tmp_path / "out").rglob("*.cobblestone"))) > COUNT // 10
+                    or driver.poll() is not None
+                ),
+                "the first outputs",
+            )
+            assert driver.poll() is None
+            cluster.remove_node(node, allow_graceful=False)
+            output, errors = driver.communicate(timeout=120)
+        assert driver.returncode == 0, errors.decode()[-3000:]
+    finally:
+        cluster.shutdown()
+    seen = json.loads(output.splitlines()[-1])
+    names = {str(path.relative_to(tmp_path / "in")) for path in (tmp_path / "in").rglob("*[0-9]")}
+    assert len(names) == COUNT
+    assert sorted(seen["done"]) == sorted(names)
+    assert not seen["leaks"]
+    run("decrypt", "--key", "key", "out", "-o", "back", cwd=tmp_path)
+    for name in names:
+        assert (tmp_path / "back" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+
+
+def test_no_key_travels(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="tasks carry no keys"):
+        objects.Nodes("auto", None, bytes(32), 1)  # type: ignore[arg-type]
+    for option in ("--key", "--key-fd"):
+        done = run(
+            *("encrypt", option, "-" if option == "--key" else "0", "--cluster", "auto"),
+            *("memory://x/", "-o", "memory://y/"),
+            cwd=tmp_path,
+            stdin=bytes(32),
+            expect=2,
+        )
+        assert b"needs a key that nodes find" in done.stderr
