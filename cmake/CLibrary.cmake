@@ -5,9 +5,12 @@
 #   development    headers, the CMake package, the pkg-config file, libwarpcipher.so and .a
 #   documentation  the pages, the examples and the licence
 
-add_library(warpcipher SHARED ${capi_sources})
+add_library(warpcipher_capi OBJECT ${capi_sources})
+set_target_properties(warpcipher_capi PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(warpcipher_capi PRIVATE warpcipher_core)
+warpcipher_compile_options(warpcipher_capi)
+add_library(warpcipher SHARED $<TARGET_OBJECTS:warpcipher_capi>)
 add_library(warpcipher::warpcipher ALIAS warpcipher)
-warpcipher_compile_options(warpcipher)
 set_target_properties(
   warpcipher
   PROPERTIES VERSION ${PROJECT_VERSION}
@@ -24,12 +27,9 @@ set(libraries warpcipher)
 if(WARPCIPHER_BUILD_STATIC)
   # One object, with CUDA's runtime inside, in which only the functions of warpcipher.h are global: a program may have
   # C++ names like those of src/ (warpcipher.hpp has), and another release of CUDA.
-  add_library(warpcipher_parts STATIC ${capi_sources} $<FILTER:$<TARGET_OBJECTS:warpcipher_core>,EXCLUDE,[.]gch$>)
-  warpcipher_compile_options(warpcipher_parts)
-  set_target_properties(warpcipher_parts PROPERTIES POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE CXX)
-  target_include_directories(warpcipher_parts PRIVATE src include)
-  target_compile_definitions(warpcipher_parts PRIVATE WARPCIPHER_VERSION="${PROJECT_VERSION}"
-                                                      WARPCIPHER_HAS_CUDA=$<BOOL:${WARPCIPHER_HAS_CUDA}>)
+  add_library(warpcipher_parts STATIC $<TARGET_OBJECTS:warpcipher_capi>
+                                      $<FILTER:$<TARGET_OBJECTS:warpcipher_core>,EXCLUDE,[.]gch$>)
+  set_target_properties(warpcipher_parts PROPERTIES LINKER_LANGUAGE CXX)
   if(WARPCIPHER_HAS_CUDA)
     target_sources(warpcipher_parts PRIVATE $<TARGET_OBJECTS:warpcipher_sm_90a>)
   else()
