@@ -17,6 +17,7 @@ from typing import Any
 HOST_PART = 1 << 24
 """Bytes that are gathered and encrypted, or decrypted and written to their blocks, at a time."""
 GPU_PART = 1 << 28
+HOST_OF_DLPACK = 1  # kDLCPU
 
 
 class Blocks:
@@ -33,6 +34,7 @@ class Blocks:
         if not tensors:
             raise ValueError("blocks is an empty list")
         self._numpy: Any = import_module("numpy")
+        tensors = [self._shared(tensor) for tensor in tensors]
         torch: Any = sys.modules.get("torch")
         is_torch = torch is not None and isinstance(tensors[0], torch.Tensor)
         self._given: Any = torch if is_torch else self._numpy
@@ -59,13 +61,27 @@ class Blocks:
             raise ValueError("blocks have no bytes")
         self.engine, self.part = ("cpu", HOST_PART) if is_on_host else ("auto", GPU_PART)
 
+    def _shared(self, tensor: Any) -> Any:
+        """An array of another library as one of NumPy or, on a GPU, of PyTorch: the same memory."""
+        torch: Any = sys.modules.get("torch")
+        is_known = isinstance(tensor, self._numpy.ndarray)
+        is_known = is_known or (torch is not None and isinstance(tensor, torch.Tensor))
+        if is_known or not hasattr(tensor, "__dlpack_device__"):
+            return tensor
+        is_on_host = tensor.__dlpack_device__()[0] == HOST_OF_DLPACK
+        try:
+            return (self._numpy if is_on_host else import_module("torch")).from_dlpack(tensor)
+        except (BufferError, RuntimeError) as error:
+            kind = getattr(tensor, "dtype", "unknown dtype")
+            raise TypeError(f"blocks has an array of {kind}: {error} Give views of bytes") from None
+
     def _view(self, tensor: Any, axis: int, write: bool) -> Any:
         """The tensor as bytes, its blocks along the first dimension."""
         is_torch = self._given is not self._numpy
         if not isinstance(tensor, self._given.Tensor if is_torch else self._numpy.ndarray):
             raise TypeError(
-                f"blocks has a {type(tensor).__name__}: expected arrays of NumPy, or tensors of "
-                "PyTorch"
+                f"blocks has a {type(tensor).__name__}: expected arrays of one library, NumPy, "
+                "PyTorch, or another with DLPack"
             )
         if not 0 <= axis < tensor.ndim - 1:
             raise ValueError(

@@ -80,7 +80,8 @@ class Vault(Uncopied):
     key:       of 16 bytes or more, or a source of `warpcipher.keys`, or a function, which is called
                with the tenant. It is asked once for a tenant, when the key is needed.
 
-    Blocks are one tensor or a list of them (of layers, say), of NumPy or PyTorch, of any dtype.
+    Blocks are one tensor or a list of them (of layers, say), of NumPy or PyTorch, of any dtype; or
+    of another library by DLPack: in host memory NumPy must know the dtype, and on a GPU PyTorch.
     `axis` is the dimension of all of them that counts blocks: 0 for [blocks, 2, tokens, heads,
     width], 1 for [2, blocks, ...], 2 for [layers, 2, blocks, ...]. The last dimension is
     contiguous.

@@ -240,6 +240,41 @@ def test_read_only_blocks() -> None:
         vault.open(sealed, blocks, [0], identity=identity(1))
 
 
+class Exported:
+    """An array of a library that is known by DLPack only."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+
+def test_blocks_of_another_library_by_dlpack() -> None:
+    layout = "layers of [2, blocks, ...]"
+    arrays, who = tensors(layout), identity(2)
+    others = [Exported(array) for array in arrays]
+    before = texts_of(arrays, 1)
+    vault = kv.Vault(KEY)
+    sealed = vault.seal(others, [4, 1], identity=who, axis=1)
+    assert opened_by_pyca("aes-256-gcm", parts(sealed, 2)[0], who, 0) == before[4]
+    if np.from_dlpack(others[0]).flags.writeable:  # type: ignore[arg-type]
+        assert vault.open(sealed, others, [0, 5], identity=who, axis=1) == []
+        assert texts_of(arrays, 1) == [before[4], *before[1:5], before[1]]
+    else:  # NumPy before 2.1
+        with pytest.raises(ValueError, match="read-only"):
+            vault.open(sealed, others, [0, 5], identity=who, axis=1)
+    with pytest.raises(TypeError, match=r"unknown dtype: .* Give views of bytes"):
+        vault.seal(Exported(np.array([["a"]])), [0], identity=identity(1))
+    for array in arrays:
+        array.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        vault.open(sealed, others, [0, 5], identity=who, axis=1)
+
+
 def test_forged_exchanged_and_cut_blocks_are_misses(library: str) -> None:
     layout = "layers of [blocks, 2, ...]"
     blocks, target = tensors(layout, library), tensors(layout, library, seed=7)

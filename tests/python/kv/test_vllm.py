@@ -119,16 +119,25 @@ def spec(ours: Any, tmp_path: Path) -> Any:
     return ours.VaultOffloadingSpec(Config(options))
 
 
-def caches() -> Any:
+@pytest.fixture(params=["host", "cuda"])
+def kv_caches(request: pytest.FixtureRequest) -> Any:
+    place = str(request.param)
+    if place != "host" and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no GPU")
+    return caches(place)
+
+
+def caches(place: str = "host") -> Any:
     """Two groups: one of two layers, and one of a layer with padded pages."""
     random = np.random.default_rng(1)
     arrays: list[Any] = [
         random.integers(0, 127, (GPU_BLOCKS, size), np.int8) for size in (WIDE, NARROW, WIDE)
     ]
-    if IS_REAL:
+    if IS_REAL or place != "host":
         import torch
 
         arrays = [torch.from_numpy(array) for array in arrays]
+        arrays = arrays if place == "host" else [array.to(place) for array in arrays]
     refs = [[(0, WIDE), (1, NARROW)], [(2, WIDE - 8)]]
     return SimpleNamespace(
         tensors=[SimpleNamespace(tensor=array) for array in arrays],
@@ -165,7 +174,8 @@ def finish(worker: Any, *jobs: int) -> list[Any]:
 
 
 def array_of(kv_caches: Any, tensor: int) -> Any:
-    return np.asarray(kv_caches.tensors[tensor].tensor)
+    found = kv_caches.tensors[tensor].tensor
+    return found if isinstance(found, np.ndarray) else found.cpu().numpy()
 
 
 def stored(spec: Any, kv_caches: Any) -> tuple[Any, Any, Any]:
@@ -185,11 +195,10 @@ def stored(spec: Any, kv_caches: Any) -> tuple[Any, Any, Any]:
     return manager, worker, keys
 
 
-def test_blocks_return_and_are_sealed_meanwhile(spec: Any) -> None:
-    kv_caches = caches()
+def test_blocks_return_and_are_sealed_meanwhile(kv_caches: Any, spec: Any) -> None:
     before = [array_of(kv_caches, i).copy() for i in range(3)]
     manager, worker, keys = stored(spec, kv_caches)
-    memory = worker._host.tobytes()
+    memory = np.asarray(worker._host).tobytes()
     assert all(text[i, :32].tobytes() not in memory for text in before for i in range(GPU_BLOCKS))
     # The first chunk is entered in its middle; groups of nothing are skipped.
     load = manager.prepare_load(keys[:2], request())
@@ -218,8 +227,7 @@ def replay_of_another_chunk(worker: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [forge, exchange, replay_of_another_chunk])
-def test_a_changed_block_is_not_loaded(spec: Any, change: Any) -> None:
-    kv_caches = caches()
+def test_a_changed_block_is_not_loaded(kv_caches: Any, spec: Any, change: Any) -> None:
     manager, worker, keys = stored(spec, kv_caches)
     change(worker)
     before = array_of(kv_caches, 0).copy()
@@ -232,8 +240,7 @@ def test_a_changed_block_is_not_loaded(spec: Any, change: Any) -> None:
     worker.shutdown()
 
 
-def test_another_rank_cannot_load(spec: Any, ours: Any) -> None:
-    kv_caches = caches()
+def test_another_rank_cannot_load(kv_caches: Any, spec: Any, ours: Any) -> None:
     _manager, worker, keys = stored(spec, kv_caches)
     vault = kv.Vault(bytes(range(32)))
     for tenant, model, is_same in (
@@ -253,8 +260,7 @@ def test_another_rank_cannot_load(spec: Any, ours: Any) -> None:
     worker.shutdown()
 
 
-def test_submission_does_not_wait_and_order_is_kept(spec: Any, ours: Any) -> None:
-    kv_caches = caches()
+def test_submission_does_not_wait_and_order_is_kept(kv_caches: Any, spec: Any, ours: Any) -> None:
     _manager, worker, keys = stored(spec, kv_caches)
     gate = threading.Event()
     worker._threads["load"].submit(gate.wait)
@@ -267,8 +273,7 @@ def test_submission_does_not_wait_and_order_is_kept(spec: Any, ours: Any) -> Non
     worker.shutdown()
 
 
-def test_what_does_not_fit_is_refused(spec: Any, ours: Any) -> None:
-    kv_caches = caches()
+def test_what_does_not_fit_is_refused(kv_caches: Any, spec: Any, ours: Any) -> None:
     _, worker, keys = stored(spec, kv_caches)
     with pytest.raises(ValueError, match="names 2 chunks, and blocks of 1"):
         worker.submit_load(2, ours.Chunks([0, 1], keys[:2]), gpu(([8], 1), ([], 0)))
