@@ -127,6 +127,7 @@ __global__ void __launch_bounds__(G::threads, 1)
       }
     }
   }
+  if (bottom == 0) return;  // there are no slots
   for (std::uint32_t l = 0; l < static_cast<std::uint32_t>(pass.levels); ++l) slots[warp_len * l + lane] = {};
 }
 
@@ -208,8 +209,9 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
     if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << pass.levels) * block_len, stream);
     pass.out = left == 0 ? out : made->data();
     pass.finishes = left == 0 && finishes;
-    // One level needs no slot but the one that is wiped.
-    const std::size_t slots_len = static_cast<std::size_t>(pass.levels) * batch_len * (G::threads / warp_len);
+    // One level needs no slots: some GPUs have no room beside the tables.
+    const std::size_t slots_len =
+        pass.levels == 1 ? 0 : static_cast<std::size_t>(pass.levels) * batch_len * (G::threads / warp_len);
     launch(&pass_kernel<G, Keys>, configuration_of<G>(device, pass.count, slots_len), stream, fixed_schedules, pass);
     held = std::move(made);
     pass.nodes = pass.out;
