@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generators, trees and point functions: children of seeds a second beside AES-128-ECB, all shares
+of batches of keys, and answers over a table beside reading it. On a GPU, or on one core
+(`taskset -c 0`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import warpcipher as wc
+from warpcipher import prg
+from warpcipher.prg import dpf
+from warpcipher_measure.program import Program, by_turns
+
+PRGS: tuple[Any, ...] = ("aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8")
+BITS = 20
+RECORD = 256
+
+
+class Host:
+    """Arrays of NumPy."""
+
+    def empty(self, size: int, dtype: str = "uint8") -> Any:
+        return np.zeros(size, dtype)
+
+    def read(self, table: Any) -> Callable[[], object]:
+        words = table.view(np.uint64)
+        return lambda: words.sum()
+
+    def wait(self) -> None:
+        """NumPy is done when it returns."""
+
+
+class Device:
+    """Tensors of PyTorch on a GPU."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self._torch = torch
+        self._device = device
+
+    def empty(self, size: int, dtype: str = "uint8") -> Any:
+        return self._torch.zeros(size, dtype=getattr(self._torch, dtype), device=self._device)
+
+    def read(self, table: Any) -> Callable[[], object]:
+        words = table.view(self._torch.int64)
+        return lambda: words.sum()
+
+    def wait(self) -> None:
+        self._torch.cuda.synchronize(self._device)
+
+
+def main() -> None:
+    program = Program(__doc__)
+    program.option("--device", default="cpu", help="cpu or cuda:0")
+    program.option("--seeds", type=int, default=0, help="log2 of the number of seeds")
+    program.option("--table", type=int, default=0, help="MiB of the table")
+    options = program.parse()
+    on_host = options.device == "cpu"
+    library: Host | Device = Host() if on_host else Device(options.device)
+
+    def turns(actions: dict[str, Callable[[], object]]) -> Any:
+        return by_turns(actions, options.repetitions, wait=library.wait)
+
+    count = 1 << (options.seeds or (14 if on_host else 26))
+    seeds, children = library.empty(16 * count), library.empty(32 * count)
+    text, cipher = library.empty(32 * count), wc.Cipher("aes-128-ecb", bytes(16))
+    actions: dict[str, Callable[[], object]] = {
+        f"expand, {name}": lambda name=name: prg.expand(seeds, name, out=children) for name in PRGS
+    }
+    actions["AES-128-ECB of as many blocks"] = lambda: cipher.encrypt(text, out=children)
+    program.rates(turns(actions), 2 * count / 1e9, "G children/s")
+
+    for group, keys_at_once in (("gf2", 512), ("u32", 64 if on_host else 512)):
+        keys: Any = dpf.generate(range(keys_at_once), None, BITS, group=group)[0]  # type: ignore[arg-type]
+        width = 1 << (BITS - 3) if group == "gf2" else 4 << BITS
+        shares = library.empty(keys_at_once * width)
+        what = f"all shares of 2^{BITS} points, {group}, {keys_at_once} keys"
+        shares_of: Any = {what: lambda k=keys, s=shares: dpf.evaluate_all(k, out=s)}
+        program.rates(turns(shares_of), keys_at_once, "keys/s")
+
+    size = (options.table or (256 if on_host else 1024)) << 20
+    table = library.empty(size)
+    bits = (size // RECORD - 1).bit_length()
+    answers: dict[str, Callable[[], object]] = {"reading the table once": library.read(table)}
+    for queries in (1, 8, 64):
+        keys = dpf.generate(range(queries), None, bits)[0]
+        answers[f"answers of {queries}"] = lambda k=keys: dpf.answer(k, table, RECORD)
+    program.rates(turns(answers), size / 1e9, "GB/s of the table")
+    program.finish(seeds=count, table=f"{size >> 20} MiB of {RECORD} bytes in {options.device}")
+
+
+if __name__ == "__main__":
+    main()
