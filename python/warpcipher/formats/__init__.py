@@ -15,7 +15,6 @@ docs/formats.md draws them.
 
 from __future__ import annotations
 
-import builtins
 import io
 import os
 from dataclasses import dataclass, replace
@@ -24,13 +23,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import warpcipher as wc
 
 from .. import _later
-from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .edits import Kept
 from .file_chunks import read_chunks
 from .files import decrypt_file, encrypt_file, reading
 from .layout import FormatError, Layout
-from .reader import DecryptedFile, DecryptingReader, SeekableReader
+from .reader import DecryptedFile, DecryptingReader, SeekableReader, open_place
 from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
 from .rekey import rekey_file
 from .rewrap import rewrap_file
@@ -56,9 +54,9 @@ def open(
     """Opens an encrypted file as a buffered, seekable, read-only binary file object, which also
     reads into arrays, in host memory or on a GPU.
 
-    file: a path, or a seekable binary file object opened for reading, which stays open after
-    close(). A path in an encrypted tree (docs/trees.md) is opened as the file that its manifest
-    lists there.
+    file: a path, a URL (docs/guides/storage.md), or a seekable binary file object opened for
+    reading, which stays open after close(). A path in an encrypted tree (docs/trees.md) is
+    opened as the file that its manifest lists there.
     key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), identities and
     passphrases of `formats.age`, secret keys of `formats.crypt4gh`, one or several, the algorithm's
     key (raw); or what `warpcipher.keys` takes for one: a source, a function.
@@ -137,9 +135,9 @@ class FileInfo:
 def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
     """What a file may be: without a key every format that fits, with a key the one it is.
 
-    Raises OSError, FormatError where the key opens a file that is cut short, and InvalidTag for the
-    file of an encrypted tree that is not in its place. With a key that
-    opens nothing there are no candidates but a format whose magic number the file has.
+    path: or a URL. Raises OSError, FormatError where the key opens a file that is cut short, and
+    InvalidTag for the file of an encrypted tree that is not in its place. With a key that opens
+    nothing there are no candidates but a format whose magic number the file has.
 
     >>> import pathlib
     >>> from warpcipher import formats
@@ -149,7 +147,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     """
     from .foreign import ENDING_SIZE, PREFIX_SIZE, identify
 
-    with builtins.open(path, "rb", opener=open_seekable) as file:
+    with io.BufferedReader(open_place(path)) as file:
         size = file.seek(0, os.SEEK_END)
         read_at = _reading(file)
         beginning = read_at(0, PREFIX_SIZE)

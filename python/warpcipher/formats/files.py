@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypts and decrypts from one path to another: the target is whole, or it is not there."""
+"""Encrypts and decrypts from one path or URL to another: the target is whole, or not there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import BinaryIO, TypeAlias
 import warpcipher as wc
 
 from .. import stores
-from .._descriptors import open_seekable
 from .._new_file import replaced
 from .base import Format, Options
 from .layout import FormatError
-from .reader import DecryptingReader
+from .reader import DecryptingReader, open_place
 from .registry import take
 from .stream import Progress, decrypt_stream, encrypt_stream
 
@@ -36,9 +35,10 @@ def encrypt_file(
 ) -> int:
     """Encrypts the file `source` to the file `target`; returns the bytes written.
 
+    source, target: paths, or URLs (docs/guides/storage.md).
     target: gets its name when all of it is written and on the disk; on an error nothing is left,
-            and a file that had the name stays. It has the permissions of the file that it replaces,
-            else those of the source.
+            and a file that had the name stays. A file has the permissions of the one that it
+            replaces, else those of the source.
     replace: False raises FileExistsError where something has the name.
     The other arguments and errors are those of `encrypt_stream`. ValueError: target is the source.
 
@@ -100,14 +100,9 @@ def decrypt_file(
 def reading(path: PathLike, key: object, chosen: Format, options: Options) -> DecryptingReader:
     """The text of an encrypted file, or of an object at a URL. A file in an encrypted tree is the
     one that the manifest lists there."""
-    path = stores.local_path(path)
-    if stores.is_url(path):
-        file = stores.open_object(path)
-        return DecryptingReader(file, chosen, key, options, close_source=True)
 
     def opened(options: Options) -> DecryptingReader:
-        source = io.FileIO(path, opener=open_seekable)
-        return DecryptingReader(source, chosen, key, options, close_source=True)
+        return DecryptingReader(open_place(path), chosen, key, options, close_source=True)
 
     try:
         return opened(options)
@@ -122,19 +117,33 @@ def reading(path: PathLike, key: object, chosen: Format, options: Options) -> De
 @contextlib.contextmanager
 def _opened(
     source: PathLike, target: PathLike, replace: bool
-) -> Iterator[tuple[io.FileIO, BinaryIO]]:
+) -> Iterator[tuple[io.RawIOBase, BinaryIO | stores.Upload]]:
     """Both files; the target has its name when the block ends."""
     for name, path in (("source", source), ("target", target)):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(
-                f"{name} is {type(path).__name__}: expected a path; for file objects "
+                f"{name} is {type(path).__name__}: expected a path or a URL; for file objects "
                 "there are encrypt_stream and decrypt_stream"
             )
-    with open(source, "rb", buffering=0) as reader:  # noqa: PTH123
-        status = os.fstat(reader.fileno())
-        with contextlib.suppress(OSError):
-            if os.path.samestat(status, os.stat(target)):  # noqa: PTH116
-                raise ValueError(f"{os.fspath(target)} is the source: name another target")
-        permissions = status.st_mode & 0o777 if stat.S_ISREG(status.st_mode) else None
-        with replaced(target, replace=replace, permissions=permissions) as writer:
-            yield reader, writer
+    source, target = stores.local_path(source), stores.local_path(target)
+    if source == target and stores.is_url(target):
+        raise ValueError(f"{target} is the source: name another target")
+    with open_place(source, opener=None) as reader, contextlib.ExitStack() as stack:
+        size = permissions = None
+        if isinstance(reader, stores.ObjectFile):
+            size = reader.size
+        else:
+            status = os.fstat(reader.fileno())
+            size = status.st_size
+            with contextlib.suppress(OSError):
+                if os.path.samestat(status, os.stat(target)):  # noqa: PTH116
+                    raise ValueError(f"{os.fspath(target)} is the source: name another target")
+            permissions = status.st_mode & 0o777 if stat.S_ISREG(status.st_mode) else None
+        if stores.is_url(target):
+            upload = stack.enter_context(stores.writing(target, replace=replace, size=size))
+            yield reader, upload
+        else:
+            yield (
+                reader,
+                stack.enter_context(replaced(target, replace=replace, permissions=permissions)),
+            )

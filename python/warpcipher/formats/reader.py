@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import warpcipher as wc
 
-from .. import _later, _native
+from .. import _later, _native, stores
+from .._descriptors import open_seekable
 from .._uncopied import Uncopied
 from ..arguments import PLAIN
 from .base import Decryptor, Format, Options, wipe
@@ -53,6 +54,14 @@ class SeekableReader(Reader, Protocol):
     def seek(self, offset: int, whence: int = 0, /) -> int: ...
 
     def close(self) -> None: ...
+
+
+def open_place(
+    place: str | os.PathLike[str], opener: Callable[[str, int], int] | None = open_seekable
+) -> io.FileIO | stores.ObjectFile:
+    """The file at a path or a URL, without a buffer. opener: of a path, as `open` takes it."""
+    place = stores.local_path(place)
+    return stores.open_object(place) if stores.is_url(place) else io.FileIO(place, opener=opener)
 
 
 class DecryptingReader(Uncopied, io.RawIOBase):

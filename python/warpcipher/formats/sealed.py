@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
+from .. import stores
 from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
 from .layout import FormatError
@@ -136,7 +137,8 @@ class Sealed:
         Raises InvalidTag for a file that is not where its manifest has it, or is without one;
         OSError.
         """
-        if not (self.format.takes_context and self.format.binds_chunks):
+        path = stores.local_path(path)
+        if stores.is_url(path) or not (self.format.takes_context and self.format.binds_chunks):
             return None
         path = os.fsdecode(path)
         root = root_above(path)

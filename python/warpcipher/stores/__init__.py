@@ -84,11 +84,12 @@ def open_object(url: str, info: ObjectInfo | None = None) -> ObjectFile:
 
 
 @contextlib.contextmanager
-def writing(url: str, *, replace: bool = True) -> Iterator[Upload]:
+def writing(url: str, *, replace: bool = True, size: int | None = None) -> Iterator[Upload]:
     """A file to write an object to, in order. The object appears when the block ends, whole; on an
     error nothing appears, and no parts are left.
 
     replace: False raises FileExistsError where the store has an object of that name.
+    size: about the bytes to come, so that parts are long enough; None: not known, 80 GiB at most.
     Raises as `stat`.
 
     >>> from warpcipher import stores
@@ -99,7 +100,7 @@ def writing(url: str, *, replace: bool = True) -> Iterator[Upload]:
     4
     """
     store, path = store_of(url)
-    with store.writing(path, replace=replace) as upload:
+    with store.writing(path, replace=replace, size=size) as upload:
         yield upload
 
 
@@ -126,8 +127,6 @@ def replace_beginning(
     """
     store, path = store_of(url)
     other, target = (store, path) if dest is None else store_of(dest)
-    if not store.same_service(other):
-        return False
     return store.replace_beginning(path, old_length, beginning, other, target, version)
 
 

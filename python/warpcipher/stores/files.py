@@ -11,15 +11,11 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from .store import ObjectInfo, Store
+from .store import IN_FLIGHT, PART, ObjectInfo, Store, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-PART = 8 << 20
-"""The most that one request asks for."""
-IN_FLIGHT = 4
-"""Requests that a file has on their way at a time."""
 FIRST_AHEAD = 1 << 20
 """What is read ahead when reads begin to follow each other: it doubles, up to PART."""
 
@@ -33,10 +29,10 @@ class ObjectFile(io.RawIOBase):
         self._store, self._path = store, path
         self.info = info
         self.size = info.size
-        self.name = info.url
+        self.name = shown(info.url)
         self._position = 0
         self._expected = -1
-        self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()  # begin, end
+        self._ahead: deque[tuple[int, int, Future[Buffer]]] = deque()  # begin, end
         self._step = FIRST_AHEAD
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -47,19 +43,19 @@ class ObjectFile(io.RawIOBase):
             raise ValueError(f"{length} bytes at {offset}: expected no negative number")
         length = max(0, min(length, self.size - offset))
         if length <= PART:
-            return self._read(offset, length)
+            return bytes(self._read(offset, length))
         parts = [
             self._submit(begin, min(begin + PART, offset + length))
             for begin in range(offset, offset + length, PART)
         ]
         return b"".join(part.result() for part in parts)
 
-    def _read(self, offset: int, length: int) -> bytes:
+    def _read(self, offset: int, length: int) -> Buffer:
         if self.closed:
             raise ValueError("read of an object that is closed")
         return self._store.read(self._path, offset, length, self.info) if length else b""
 
-    def _submit(self, begin: int, end: int) -> Future[bytes]:
+    def _submit(self, begin: int, end: int) -> Future[Buffer]:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(IN_FLIGHT, "warpcipher-read")
@@ -72,7 +68,7 @@ class ObjectFile(io.RawIOBase):
             return 0
         if self._position != self._expected:
             self._drop()
-            data: bytes | memoryview = self.read_at(self._position, count)
+            data = memoryview(self.read_at(self._position, count))
         else:
             self._read_ahead(self._position + count)
             begin, end, part = self._ahead[0]

@@ -3,22 +3,45 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
+from .cloud import CloudStore
 from .other import OtherStore
-from .store import Store
+from .s3 import S3Store
+from .store import Store, shown
 
-_stores: dict[str, Store] = {}
+_KINDS: dict[str, type[Store]] = {
+    "s3": S3Store,
+    "gs": CloudStore,
+    "az": CloudStore,
+    "abfs": CloudStore,
+    "abfss": CloudStore,
+}
+"""All others are for fsspec."""
+
+_SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "FSSPEC_")
+"""What variables of the environment begin with that stores read when they are opened."""
+
+_stores: dict[tuple[str, str, int], Store] = {}
 _lock = threading.Lock()
 
 
 def store_of(url: str) -> tuple[Store, str]:
-    """The store of a URL, made once, and the path in it. Raises ValueError."""
+    """The store of a URL, opened once with the settings of the environment, and the path in it.
+    Raises ValueError."""
     scheme, mark, path = url.partition("://")
     if not mark or not scheme:
-        raise ValueError(f"{url} is no URL: expected scheme://bucket/name")
+        raise ValueError(f"{url}: expected scheme://bucket/name")
+    kind, bucket = _KINDS.get(scheme, OtherStore), ""
+    if kind is not OtherStore:
+        bucket, _, path = path.partition("/")
+        if not bucket or (scheme in ("s3", "gs") and "@" in bucket):
+            raise ValueError(f"{shown(url)}: expected {scheme}://bucket/name")
+    settings = sorted(entry for entry in os.environ.items() if entry[0].startswith(_SETTINGS))
+    entry = scheme, bucket, hash(tuple(settings))
     with _lock:
-        store = _stores.get(scheme)
+        store = _stores.get(entry)
         if store is None:
-            store = _stores[scheme] = OtherStore(scheme)
+            store = _stores[entry] = kind(scheme, bucket)
     return store, path

@@ -4,31 +4,23 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from .store import ObjectInfo, Store, Upload, changed, exists
+from .cloud import load
+from .store import ObjectInfo, Store, Upload, changed, exists, missing
 
 
 class OtherStore(Store):
     """A file system of fsspec."""
 
-    def __init__(self, scheme: str) -> None:
-        self._scheme = scheme
-        try:
-            self._fsspec: Any = importlib.import_module("fsspec")
-        except ImportError:
-            raise ValueError(
-                f"{scheme}:// needs fsspec: pip install 'warpcipher[remote]'"
-            ) from None
-        self._system = self._open_system("")
+    def __init__(self, scheme: str, bucket: str) -> None:
+        super().__init__(scheme, bucket)
+        self._fsspec = load("fsspec", scheme)
+        self._system = self._open_system()
 
-    def _open_system(self, path: str, **options: Any) -> Any:
-        return self._fsspec.core.url_to_fs(f"{self._scheme}://{path}", **options)[0]
-
-    def _url(self, path: str) -> str:
-        return f"{self._scheme}://{path.lstrip('/')}"
+    def _open_system(self, **options: Any) -> Any:
+        return self._fsspec.core.url_to_fs(self.url(""), **options)[0]
 
     def _info(self, url: str, found: dict[str, Any]) -> ObjectInfo:
         given = found.get("LastModified", found.get("mtime", found.get("created", 0)))
@@ -43,18 +35,18 @@ class OtherStore(Store):
         )
 
     def stat(self, path: str) -> ObjectInfo:
-        url = self._url(path)
+        url = self.url(path)
         self._system.invalidate_cache()
         found = self._system.info(url)
         if found["type"] == "directory":
-            raise FileNotFoundError(2, "no object of this name", url)
+            raise missing(url)
         return self._info(url, found)
 
     def listing(self, folder: str) -> Iterator[ObjectInfo]:
         """Folder by folder: what is in memory is the entries of those that are open."""
         self._system.invalidate_cache()
-        start = self._system._strip_protocol(self._url(folder))
-        return self._walk(start, self._url(folder))
+        start = self._system._strip_protocol(self.url(folder))
+        return self._walk(start, self.url(folder))
 
     def _walk(self, folder: str, url: str) -> Iterator[ObjectInfo]:
         try:
@@ -77,7 +69,7 @@ class OtherStore(Store):
         """The version is looked at after the read: a store that this class is for has no other
         way."""
         try:
-            data = bytes(self._system.cat_file(self._url(path), offset, offset + length))
+            data = bytes(self._system.cat_file(self.url(path), offset, offset + length))
         except FileNotFoundError:
             raise changed(info.url) from None
         if len(data) != length or self.stat(path).version != info.version:
@@ -85,14 +77,14 @@ class OtherStore(Store):
         return data
 
     @contextlib.contextmanager
-    def writing(self, path: str, *, replace: bool) -> Iterator[Upload]:
+    def writing(self, path: str, *, replace: bool, size: int | None) -> Iterator[Upload]:
         """A transaction of fsspec: only closing the file would give a part of it the final name.
         The file system is one of its own, because a transaction takes in all that is written
         through it."""
-        url = self._url(path)
+        url = self.url(path)
         if not replace and self._system.exists(url):
             raise exists(url)
-        system = self._open_system(path, skip_instance_cache=True)
+        system = self._open_system(skip_instance_cache=True)
         with system.transaction, system.open(url, "wb") as file:
             yield file
             if not replace and self._system.exists(url):
@@ -100,4 +92,4 @@ class OtherStore(Store):
         self._system.invalidate_cache()
 
     def remove(self, path: str) -> None:
-        self._system.rm_file(self._url(path))
+        self._system.rm_file(self.url(path))

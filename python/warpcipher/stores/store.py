@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of store does for the rest. Paths are what follows `scheme://`, with the bucket."""
+"""What a kind of store does for the rest, and the errors that all kinds raise. A path is what
+follows the bucket; of a store without buckets what follows `scheme://`."""
 
 from __future__ import annotations
 
 import abc
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from .._types import Buffer
+
+PART = 8 << 20
+"""The most that one request reads, and the least that one writes of a longer object."""
+IN_FLIGHT = 4
+"""Requests that a file has on their way at a time."""
+MOST_PARTS = 10_000
+"""Of an object: the limit of S3."""
 
 
 class ObjectInfo(NamedTuple):
@@ -37,27 +46,33 @@ class Upload(Protocol):
 
 
 class Store(abc.ABC):
-    """A kind of store, and where one differs from another: its account, its endpoint."""
+    """A bucket, or all that a file system of fsspec holds."""
+
+    def __init__(self, scheme: str, bucket: str) -> None:
+        self._prefix = f"{scheme}://{bucket}/" if bucket else f"{scheme}://"
+
+    def url(self, path: str) -> str:
+        """Of an object in this store."""
+        return self._prefix + path
 
     @abc.abstractmethod
     def stat(self, path: str) -> ObjectInfo: ...
 
     @abc.abstractmethod
-    def listing(self, folder: str) -> Iterator[ObjectInfo]: ...
+    def listing(self, folder: str) -> Iterator[ObjectInfo]:
+        """folder: ends in a slash, or is empty."""
 
     @abc.abstractmethod
-    def read(self, path: str, offset: int, length: int, info: ObjectInfo) -> bytes:
-        """Exactly these bytes of that version."""
+    def read(self, path: str, offset: int, length: int, info: ObjectInfo) -> Buffer:
+        """Exactly these bytes of that version, at least one."""
 
     @abc.abstractmethod
-    def writing(self, path: str, *, replace: bool) -> AbstractContextManager[Upload]: ...
+    def writing(
+        self, path: str, *, replace: bool, size: int | None
+    ) -> AbstractContextManager[Upload]: ...
 
     @abc.abstractmethod
     def remove(self, path: str) -> None: ...
-
-    def same_service(self, other: Store) -> bool:
-        """Whether this store copies objects to that one by itself."""
-        return False
 
     def replace_beginning(
         self,
@@ -68,14 +83,58 @@ class Store(abc.ABC):
         target: str,
         version: str | None,
     ) -> bool:
+        """As `stores.replace_beginning`; other: the store that `target` lies in."""
         return False
+
+
+def part_size(size: int | None) -> int:
+    """Bytes of each part of an object that will have about `size` bytes; None: not known, so up to
+    80 GiB."""
+    least = -(-(size or 0) * 9 // (8 * MOST_PARTS))
+    return max(PART, -(-least // (1 << 20)) << 20)
+
+
+def shown(url: str) -> str:
+    """A URL as an error may show it: without the password that it may hold."""
+    return re.sub(r"//[^/@]*:[^/@]*@", "//***@", url)
 
 
 def changed(url: str) -> OSError:
     """The error of an object that is not the one that was seen."""
-    return OSError(errno.ESTALE, "the object has changed since it was first seen", url)
+    text = "the object has changed since it was first seen: begin again"
+    return OSError(errno.ESTALE, text, shown(url))
 
 
 def exists(url: str) -> FileExistsError:
     """The error of a name that is taken."""
-    return FileExistsError(errno.EEXIST, "there is an object of this name", url)
+    return FileExistsError(errno.EEXIST, "there is an object of this name", shown(url))
+
+
+def missing(url: str, what: str = "object") -> FileNotFoundError:
+    """The error of an object that is not there, or of its bucket."""
+    return FileNotFoundError(errno.ENOENT, f"no {what} of this name", shown(url))
+
+
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
+_DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden", "403", "401"}
+_MISSING = {"NoSuchKey", "NotFound", "404"}
+_CHANGED = {"PreconditionFailed", "412"}
+
+
+def failure(url: str, code: str, detail: str) -> OSError:
+    """The error of a store's answer. code: of the error, as S3 names it, or the HTTP status."""
+    if code in _EXPIRED:
+        text = f"the credentials have expired ({code}): get new ones"
+        return PermissionError(errno.EACCES, text, shown(url))
+    if code in _DENIED:
+        return PermissionError(errno.EACCES, f"the store refuses access ({code})", shown(url))
+    if code == "NoSuchBucket":
+        return missing(url, "bucket")
+    if code in _MISSING:
+        return missing(url)
+    if code in _CHANGED:
+        return changed(url)
+    if code in ("PermanentRedirect", "301"):
+        text = "the bucket is in another region: set AWS_REGION to it"
+        return OSError(errno.EIO, text, shown(url))
+    return OSError(errno.EIO, f"the store failed: {detail}", shown(url))

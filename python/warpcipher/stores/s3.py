@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets of S3, and of what speaks its protocol. obstore moves the bytes; boto3 finds credentials,
+region and endpoint, and asks for what obstore has not: names of any shape in listings, parts that
+the server copies, and parts that become an object only where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from . import cloud
+from .store import IN_FLIGHT, ObjectInfo, Store, changed, exists, failure
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LEAST_PART = 5 << 20
+"""Of a part that others follow."""
+COPIED_PART = 512 << 20
+"""Of one that the server copies; it allows 5 GiB, and copies several at a time sooner."""
+COPIES = 8
+_KEPT = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Metadata",
+    "SSEKMSKeyId",
+    "ServerSideEncryption",
+    "StorageClass",
+)
+"""Of an object that another takes the place of, as it is asked for and set."""
+_REFRESH = datetime.timedelta(minutes=5)
+
+
+class S3Store(cloud.CloudStore):
+    """A bucket of S3."""
+
+    def __init__(self, scheme: str, bucket: str) -> None:
+        self._boto3, self._botocore = cloud.load("boto3", scheme), cloud.load("botocore", scheme)
+        super().__init__(scheme, bucket)
+
+    def _open(self, scheme: str, bucket: str) -> Any:
+        session = self._boto3.session.Session()
+        config = cloud.load("botocore.config", scheme).Config(
+            retries={"mode": "standard", "max_attempts": cloud.RETRIES + 1},
+            max_pool_connections=2 * COPIES,
+            connect_timeout=min(10.0, cloud.TIMEOUT),
+            read_timeout=cloud.TIMEOUT,
+        )
+        public = os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes")
+        if public:
+            config.signature_version = self._botocore.UNSIGNED
+        self.client = session.client("s3", config=config)
+        self.bucket = bucket
+        credentials: Any = None if public else session.get_credentials()
+        if credentials is None and not public:
+            raise PermissionError(
+                errno.EACCES,
+                "no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role "
+                "gives them; AWS_SKIP_SIGNATURE=true reads public buckets",
+                f"s3://{bucket}",
+            )
+
+        def provide() -> dict[str, Any]:
+            now = datetime.datetime.now(datetime.timezone.utc)
+            frozen = credentials.get_frozen_credentials()
+            return {
+                "access_key_id": frozen.access_key,
+                "secret_access_key": frozen.secret_key,
+                "token": frozen.token,
+                "expires_at": now + _REFRESH,
+            }
+
+        region = self.client.meta.region_name
+        return cloud.load("obstore.store", scheme).S3Store(
+            bucket,
+            endpoint=self.client.meta.endpoint_url,
+            region="us-east-1" if region in (None, "aws-global") else region,
+            virtual_hosted_style_request=False,
+            credential_provider=None if public else provide,
+            skip_signature=public,
+            **self._common,
+        )
+
+    @contextlib.contextmanager
+    def told(self, path: str) -> Iterator[None]:
+        """As the base class, of boto3's errors too."""
+        errors = self._botocore.exceptions
+        try:
+            with super().told(path):
+                yield
+        except errors.ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            raise failure(self.url(path), code, code) from None
+        except errors.BotoCoreError as error:
+            raise failure(self.url(path), "", type(error).__name__) from None
+
+    def listing(self, folder: str) -> Iterator[ObjectInfo]:
+        pages = self.client.get_paginator("list_objects_v2")
+        with self.told(folder):
+            for page in pages.paginate(Bucket=self.bucket, Prefix=folder):
+                for found in page.get("Contents", ()):
+                    if found["Size"] or not found["Key"].endswith("/"):
+                        moment = int(found["LastModified"].timestamp() * 1_000_000) * 1000
+                        yield ObjectInfo(
+                            self.url(found["Key"]), found["Size"], moment, found["ETag"]
+                        )
+
+    def writer(self, path: str, part: int, *, replace: bool) -> Any:
+        if replace:
+            return super().writer(path, part, replace=True)
+        super().refuse(path)  # before anything is sent
+        return Parts(self, path, {"IfNoneMatch": "*"}, part=part)
+
+    def refuse(self, path: str) -> None:
+        """The server does, in the request that makes the object."""
+
+    def remove(self, path: str) -> None:
+        with self.told(path):
+            self.client.delete_object(Bucket=self.bucket, Key=path)
+
+    def replace_beginning(
+        self,
+        path: str,
+        old_length: int,
+        beginning: bytes,
+        other: Store,
+        target: str,
+        version: str | None,
+    ) -> bool:
+        if not isinstance(other, S3Store) or other.client.meta.endpoint_url != (
+            self.client.meta.endpoint_url
+        ):
+            return False
+        with self.told(path):
+            found = self.client.head_object(Bucket=self.bucket, Key=path)
+            size, version = found["ContentLength"], version or found["ETag"]
+            if found["ETag"] != version or size < old_length:
+                raise changed(self.url(path))
+            copied = min(size, old_length + max(0, LEAST_PART - len(beginning)))
+            if copied > old_length:
+                info = ObjectInfo(self.url(path), size, 0, version)
+                beginning += bytes(self.read(path, old_length, copied - old_length, info))
+            in_place = (other.url(target)) == self.url(path)
+            condition = {"IfMatch": version} if in_place else {}
+            kept = {name: found[name] for name in _KEPT if name in found}
+            if copied == size:
+                other.client.put_object(
+                    Bucket=other.bucket, Key=target, Body=beginning, **condition, **kept
+                )
+                return True
+            parts = Parts(other, target, condition, part=len(beginning), **kept)
+            try:
+                parts.send(beginning)
+                source = {"Bucket": self.bucket, "Key": path}
+                for begin in range(copied, size, COPIED_PART):
+                    end = min(begin + COPIED_PART, size)
+                    parts.copy(source, version, begin, end)
+                parts.close()
+            except BaseException as error:
+                parts.__exit__(type(error), error, None)
+                raise
+        return True
+
+
+class Parts:
+    """A multipart upload through boto3. condition: of the request that makes the object."""
+
+    def __init__(
+        self, store: S3Store, path: str, condition: dict[str, str], *, part: int, **kept: Any
+    ) -> None:
+        self._client, self._condition, self._part = store.client, condition, part
+        self._store, self._path = store, path
+        self._place = {"Bucket": store.bucket, "Key": path}
+        self._held = bytearray()
+        self._sent: deque[Future[dict[str, Any]]] = deque()
+        self._done: list[dict[str, Any]] = []
+        self._pool = ThreadPoolExecutor(COPIES, "warpcipher-part")
+        begun = self._client.create_multipart_upload(**self._place, **kept)
+        self._place["UploadId"] = begun["UploadId"]
+
+    def write(self, data: Buffer, /) -> None:
+        self._held += data
+        while len(self._held) >= self._part:
+            with memoryview(self._held) as view:
+                piece = bytes(view[: self._part])
+            del self._held[: self._part]
+            self.send(piece)
+
+    def send(self, piece: bytes) -> None:
+        """One part of what is given."""
+        self._submit("upload_part", Body=piece)
+
+    def copy(self, source: dict[str, str], version: str, begin: int, end: int) -> None:
+        """One part that the server copies from an object of this version."""
+        self._submit(
+            "upload_part_copy",
+            CopySource=source,
+            CopySourceRange=f"bytes={begin}-{end - 1}",
+            CopySourceIfMatch=version,
+        )
+
+    def _submit(self, method: str, **given: Any) -> None:
+        number = len(self._done) + len(self._sent) + 1
+        if len(self._sent) == (IN_FLIGHT if method == "upload_part" else COPIES):
+            self._done.append(self._sent.popleft().result())
+
+        def ask() -> dict[str, Any]:
+            answer = getattr(self._client, method)(**self._place, PartNumber=number, **given)
+            return {"PartNumber": number, "ETag": answer.get("CopyPartResult", answer)["ETag"]}
+
+        self._sent.append(self._pool.submit(ask))
+
+    def close(self) -> None:
+        """Makes the object."""
+        if self._held:
+            self.send(bytes(self._held))
+        while self._sent:
+            self._done.append(self._sent.popleft().result())
+        try:
+            self._client.complete_multipart_upload(
+                **self._place, MultipartUpload={"Parts": self._done}, **self._condition
+            )
+        except self._client.exceptions.ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "PreconditionFailed" and "IfNoneMatch" in self._condition:
+                raise exists(self._store.url(self._path)) from None
+            raise
+        self._pool.shutdown()
+
+    def __exit__(self, *_: object) -> None:
+        """Aborts, once no part is on its way: one that came later would stay."""
+        self._pool.shutdown(cancel_futures=True)
+        self._client.abort_multipart_upload(**self._place)
