@@ -21,6 +21,7 @@ PAGES = {
     "guides/random.md": (6, "32 bytes"),
     "guides/tables.md": (2, "no key for column name"),
     "guides/services.md": (3, "rewritten"),
+    "guides/storage.md": (1, "a record"),
     "index.md": (1, ""),
     "parquet.md": (1, ""),
     "python.md": (9, "reference True"),
