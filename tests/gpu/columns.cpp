@@ -330,9 +330,11 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts || algorithm.mode.id == Mode::stream)
     failures += test_refusals(algorithm, 100, stream);
-  if (counts && !thin) failures += test_speculation(algorithm, stream);
+  // The kernels for keys of 10 rounds are those of CTR, which has them tested.
+  const bool once = !thin && !(quick && algorithm.is_aead() && algorithm.key_len() != 32);
+  if (counts && once) failures += test_speculation(algorithm, stream);
   const bool has_ends = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
-  if (has_ends && !thin) failures += test_mixed_lengths(algorithm, quick, stream);
+  if (has_ends && once) failures += test_mixed_lengths(algorithm, quick, stream);
   failures += test_explanation(algorithm, Direction::encrypt, stream);
   if (!algorithm.is_aead()) failures += test_explanation(algorithm, Direction::decrypt, stream);
   force("columns", nullptr);
