@@ -9,7 +9,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -297,8 +297,10 @@ def test_a_full_tier_stores_nothing(spec: Any) -> None:
 @pytest.mark.skipif(not IS_REAL, reason="vllm is not installed: pip install --no-deps vllm==0.33.0")
 def test_vllm_finds_the_spec(ours: Any, spec: Any) -> None:
     from vllm.v1.kv_offload.base import OffloadingManager, OffloadingWorker
+    from vllm.v1.kv_offload.config import OffloadingConfig
     from vllm.v1.kv_offload.factory import OffloadingSpecFactory
 
+    assert {one.name for one in fields(Config)} <= {one.name for one in fields(OffloadingConfig)}
     extra = {**spec.extra_config, "spec_name": "VaultOffloadingSpec"}
     extra["spec_module_path"] = "warpcipher.kv.vllm"
     made = OffloadingSpecFactory.create_spec(Config(extra))
@@ -308,3 +310,45 @@ def test_vllm_finds_the_spec(ours: Any, spec: Any) -> None:
     worker = made.get_worker(caches())
     assert isinstance(worker, OffloadingWorker)
     worker.shutdown()
+
+
+@pytest.mark.skipif(not IS_REAL, reason="vllm is not installed: pip install --no-deps vllm==0.33.0")
+def test_vllm_connector_moves_blocks_and_stops_at_a_forged_one(kv_caches: Any, spec: Any) -> None:
+    """The connector's worker, with the jobs that its scheduler makes."""
+    from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
+        OffloadingConnectorMetadata,
+        TransferJob,
+    )
+    from vllm.distributed.kv_transfer.kv_connector.v1.offloading.worker import (
+        OffloadingConnectorWorker,
+    )
+    from vllm.v1.kv_offload.base import GPULoadStoreSpec
+
+    def step(load: Any = None, store: Any = None, job: int = 0) -> set[str]:
+        metadata = OffloadingConnectorMetadata(
+            {job: load} if load else {}, {job: store} if store else {}
+        )
+        connector.start_kv_transfers(metadata)
+        connector.prepare_store_kv(metadata)
+        connector.worker.wait({1, 2, 3})
+        return set(connector.get_finished(set())[1])
+
+    connector = OffloadingConnectorWorker(spec, None, None)
+    connector._init_worker(kv_caches)
+    manager, keys = spec.get_manager(), [bytes(36)]
+    blocks = GPULoadStoreSpec([1, 2], group_sizes=[2, 0], block_indices=[0, 0])
+    output = manager.prepare_store(keys, request())
+    assert step(store=TransferJob("a", blocks, output.store_spec), job=1) == set()
+    assert step() == set()  # stores begin a step later
+    assert connector.build_connector_worker_meta().completed_jobs == {1: 1}
+    manager.complete_store(keys, request())
+
+    target = GPULoadStoreSpec([7, 8], group_sizes=[2, 0], block_indices=[0, 0])
+    load = TransferJob("b", manager.prepare_load(keys, request()), target)
+    assert step(load=load, job=2) == {"b"}
+    moved = array_of(kv_caches, 1)
+    assert (moved[7:9] == moved[1:3]).all()
+    forge(connector.worker)
+    with pytest.raises(wc.InvalidTag):
+        step(load=load, job=3)
+    connector.shutdown()
