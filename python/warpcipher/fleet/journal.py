@@ -80,6 +80,7 @@ class Journal:
         )
         self._new: list[Done] = []
         self._file: IO[bytes] | None = None
+        self._end = 0
         self._next = time.monotonic() + LEAST_SECONDS
         self.found = False
         """Whether an earlier run left one."""
@@ -128,10 +129,10 @@ class Journal:
             self._take(file.read(length), end + 8 + length == size)
             end += 8 + length
         file.truncate(end)
-        file.seek(end)
         if not end:
+            file.seek(0)
             file.write(MAGIC)
-            file.flush()
+        self._end = max(end, len(MAGIC))
         return end > len(MAGIC)
 
     def _take(self, data: bytes, last: bool) -> None:
@@ -166,8 +167,7 @@ class Journal:
         return None if row is None else Done(name, *row[1:])
 
     def add(self, done: Done) -> None:
-        """An object is done. Writes a part from time to time."""
-        self._insert([done])
+        """An object is done. Writes a part from time to time; it is in the table from then on."""
         self._new.append(done)
         if len(self._new) >= PART or time.monotonic() >= self._next:
             self.save()
@@ -178,13 +178,17 @@ class Journal:
             self._write()
 
     def _write(self) -> None:
+        self._insert(self._new)
         if self._file is None or self._place is None:
             self._new.clear()
             return
         start = time.monotonic()
         text, part = json.dumps(self._new).encode("ascii"), io.BytesIO()
         self._sealed.seal_text(text, self._context, part)
-        self._file.write(len(part.getvalue()).to_bytes(8, "big") + part.getvalue())
+        data = len(part.getvalue()).to_bytes(8, "big") + part.getvalue()
+        self._file.seek(self._end)  # a signal may have ended the last write in the middle
+        self._file.write(data)
+        self._file.truncate()
         self._file.flush()
         wait = LEAST_SECONDS
         if stores.is_url(self._place):
@@ -195,6 +199,7 @@ class Journal:
             wait = max(wait, SHARE * (time.monotonic() - start))
         else:
             os.fsync(self._file.fileno())
+        self._end += len(data)
         self._new.clear()
         self._next = time.monotonic() + wait
 

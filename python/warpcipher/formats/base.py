@@ -436,7 +436,9 @@ def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:
 def wipe(buffer: bytearray | memoryview) -> None:
     """Overwrites a buffer with zeros, a block at a time."""
     view = memoryview(buffer).cast("B")
-    zeros = bytes(min(len(view), 1 << 16))
-    for start in range(0, len(view), len(zeros) or 1):
-        part = view[start : start + len(zeros)]
-        part[:] = zeros[: len(part)]
+    for start in range(0, len(view), len(_ZEROS)):
+        part = view[start : start + len(_ZEROS)]
+        part[:] = _ZEROS[: len(part)]
+
+
+_ZEROS = memoryview(bytes(1 << 16))
