@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
-from .. import formats
+from .. import formats, stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
 from .._uncopied import Uncopied
@@ -52,6 +52,8 @@ class PlainImage(Uncopied):
     """A file that is not encrypted, read by all cores. Its reads go to host memory or to a GPU."""
 
     def __init__(self, path: str) -> None:
+        if stores.is_url(path):
+            raise ValueError(f"{path}: a model at a URL is read encrypted, and this has no key")
         self._descriptor = open_seekable(path)
         self._lock = threading.Lock()
         try:

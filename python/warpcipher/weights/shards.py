@@ -21,7 +21,7 @@ from pathlib import Path
 
 import warpcipher as wc
 
-from .. import formats
+from .. import formats, stores
 from .._descriptors import open_seekable
 from ..formats import FORMATS, FormatError
 from .cryptotensors_key import CryptotensorsKey
@@ -44,11 +44,14 @@ _EXTENSIONS = tuple(entry.extension for entry in MODEL_FORMATS.values())
 def files_of(
     path: str | os.PathLike[str], key: object, context: bytes
 ) -> dict[str, set[str] | None]:
-    """The files of the model at a path: a file, an index or a directory.
+    """The files of the model at a path: a file, an index or a directory; at a URL: one file.
 
     Of each the tensors that an index promises; None without one. Raises FormatError, ValueError,
     OSError and the errors of opening an encrypted index.
     """
+    path = stores.local_path(path)
+    if stores.is_url(path):
+        return {path: None}
     place = Path(os.fsdecode(path))
     encrypted = _encrypted(place)
     if encrypted and not place.exists():

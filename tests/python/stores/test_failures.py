@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 SECRET = "wJalrXUtnFEMI"
 KEY = bytes(range(32))
 LONG = os.urandom(20 << 20)
-RETRIES = 2
+RETRIES = 1
 
 
 @pytest.fixture

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of stores that work: in memory, as files, and in moto's S3 with boto3 as the peer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warpcipher import formats, stores, weights
+
+pytest.importorskip("fsspec")
+server = pytest.importorskip("moto.server")
+boto3 = pytest.importorskip("boto3")
+pytest.importorskip("obstore")
+
+# Of botocore and werkzeug, which are not ours.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+KEY = bytes(range(32))
+TEXT = os.urandom((12 << 20) + 5)
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[Any]:
+    running = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="bucket")
+        yield client
+    running.stop()
+
+
+def test_objects_of_the_peer_are_read_and_ours_there(moto: Any) -> None:
+    moto.put_object(Bucket="bucket", Key="in/a b.bin", Body=TEXT, Metadata={"owner": "me"})
+    moto.put_object(Bucket="bucket", Key="in/", Body=b"")
+    (info,) = stores.listing("s3://bucket/in")
+    assert (info.url, info.size) == ("s3://bucket/in/a b.bin", len(TEXT))
+    assert stores.open_object(info.url, info).read() == TEXT
+    size = formats.encrypt_file(info.url, "s3://bucket/out", KEY)
+    sealed = moto.get_object(Bucket="bucket", Key="out")["Body"].read()
+    assert len(sealed) == size == formats.info("s3://bucket/out", KEY).size
+    with formats.open("s3://bucket/out", KEY) as file:
+        file.seek(7 << 20)
+        assert file.read(100) == TEXT[7 << 20 : (7 << 20) + 100]
+    formats.decrypt_file("s3://bucket/out", "s3://bucket/back", KEY)
+    assert moto.get_object(Bucket="bucket", Key="back")["Body"].read() == TEXT
+    assert stores.replace_beginning(info.url, 5, b"new", version=info.version)
+    found = moto.get_object(Bucket="bucket", Key="in/a b.bin")
+    assert found["Body"].read() == b"new" + TEXT[5:]
+    assert found["Metadata"] == {"owner": "me"}
+    with pytest.raises(FileExistsError, match="s3://bucket/out"):
+        formats.encrypt_file(info.url, "s3://bucket/out", KEY, replace=False)
+    with pytest.raises(FileNotFoundError, match="s3://nothing/name"):
+        stores.open_object("s3://nothing/name").read()
+    assert "Uploads" not in moto.list_multipart_uploads(Bucket="bucket")
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_files_of_other_schemes(scheme: str, tmp_path: Path) -> None:
+    place = f"{scheme}://{tmp_path if scheme == 'file' else 'bucket'}"
+    (tmp_path / "plain").write_bytes(TEXT)
+    sealed = f"{place}/sealed"
+    formats.encrypt_file(tmp_path / "plain", sealed, KEY)
+    formats.decrypt_file(sealed, f"{place}/again", KEY)
+    with formats.open(f"{place}/sealed", KEY) as file:
+        assert file.read() == TEXT
+    with pytest.raises(FileExistsError):
+        formats.encrypt_file(tmp_path / "plain", sealed, KEY, replace=False)
+    with pytest.raises(ValueError, match="is the source"):
+        formats.encrypt_file(sealed, sealed, KEY)
+    assert stores.is_url(sealed) == (scheme == "memory")
+    if scheme == "memory":
+        assert stores.open_object(f"{place}/again").read() == TEXT
+        opened = stores.open_object(f"{place}/again")
+        with stores.writing(f"{place}/again") as writer:
+            writer.write(TEXT[::-1])
+        with pytest.raises(OSError, match="changed"):
+            opened.read(10)
+    else:
+        assert (tmp_path / "again").read_bytes() == TEXT
+
+
+def test_an_encrypted_model_is_loaded_from_a_url(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    tensors = {"a": numpy.arange(1000, dtype="float32"), "b": numpy.ones((3, 4))}
+    path = tmp_path / "model.safetensors.cobblestone"
+    weights.save_file(tensors, path, key=KEY)
+    with stores.writing("memory://models/model.safetensors.cobblestone") as file:
+        file.write(path.read_bytes())
+    url = "memory://models/model.safetensors.cobblestone"
+    loaded = weights.load_file(url, key=KEY, framework="np")
+    assert all(numpy.array_equal(loaded[name], tensors[name]) for name in tensors)
+    with weights.safe_open(url, "np", key=KEY) as model:
+        assert numpy.array_equal(model.get_tensor("b"), tensors["b"])
+    with pytest.raises(ValueError, match="no key"):
+        weights.load_file(url, framework="np")
