@@ -20,7 +20,7 @@ _KINDS: dict[str, type[Store]] = {
 }
 """All others are for fsspec."""
 
-_SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "FSSPEC_")
+_SETTINGS = (b"AWS_", b"AZURE_", b"GOOGLE_", b"FSSPEC_")
 """What variables of the environment begin with that stores read when they are opened."""
 
 _stores: dict[tuple[str, str, int], Store] = {}
@@ -38,7 +38,9 @@ def store_of(url: str) -> tuple[Store, str]:
         bucket, _, path = path.partition("/")
         if not bucket or (scheme in ("s3", "gs") and "@" in bucket):
             raise ValueError(f"{shown(url)}: expected {scheme}://bucket/name")
-    settings = sorted(entry for entry in os.environ.items() if entry[0].startswith(_SETTINGS))
+    # Past os.environ, which decodes all of it: that took half of the time of short objects.
+    given: dict[bytes, bytes] = getattr(os.environ, "_data")  # noqa: B009
+    settings = sorted(entry for entry in given.items() if entry[0].startswith(_SETTINGS))
     entry = scheme, bucket, hash(tuple(settings))
     with _lock:
         store = _stores.get(entry)
