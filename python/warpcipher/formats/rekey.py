@@ -153,20 +153,24 @@ def _move_object(source: str, target: str, made: Rekeyed) -> None:
         if _size_at(target) != made.sealed:
             raise OSError(f"the store's copy of {source} to {target} has another size")
     else:
-        with stores.open_object(source) as file, stores.writing(target) as writer:
+        with stores.open_object(source) as file, stores.writing(target, size=made.sealed) as writer:
             made.copy(file, writer)
     stores.remove(source)
 
 
 def _rekey_to_object(
-    target: str, replace: bool, encrypted: Callable[[Writer], Rekeyed], check: Callable[[], None]
+    target: str,
+    size: int,
+    replace: bool,
+    encrypted: Callable[[Writer], Rekeyed],
+    check: Callable[[], None],
 ) -> Rekeyed:
-    """A new object, proved before it takes the place of one that is there."""
+    """A new object, proved before it takes the place of one that is there. size: of the text."""
     there = _size_at(target) is not None
     if there and not replace:
         raise FileExistsError(errno.EEXIST, "there is an object of this name", target)
     place = _beside(target) if there else target
-    with stores.writing(place, replace=False) as upload:
+    with stores.writing(place, replace=False, size=size) as upload:
         made = encrypted(upload)
         check()
     try:
@@ -252,7 +256,7 @@ def rekey_file(
             return Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
 
         if stores.is_url(target):
-            return _rekey_to_object(target, replace, encrypted, check).sealed
+            return _rekey_to_object(target, file.raw.size, replace, encrypted, check).sealed
         mode = None if stores.is_url(source) else os.stat(source).st_mode & 0o777  # noqa: PTH116
         with replaced(target, replace=replace, permissions=mode) as writer:
             made = encrypted(writer)

@@ -146,9 +146,11 @@ def _rewrap_object(
     with contextlib.ExitStack() as stack:
         if not stores.is_url(path):
             file: Any = stack.enter_context(io.FileIO(path, opener=open_seekable))
+            size = os.fstat(file.fileno()).st_size
         else:
             info = stores.stat(path)
             file = stack.enter_context(stores.open_object(path, info))
+            size = info.size
         beginning = b""
         if stores.is_url(path):  # one request, and no more of the file is asked for
             beginning = file.read_at(0, HEAD)
@@ -169,7 +171,7 @@ def _rewrap_object(
                 "text: copy=True (--copy) reads and writes all of it, or name an output"
             )
         target = stack.enter_context(
-            stores.writing(out, replace=replace)
+            stores.writing(out, replace=replace, size=size)
             if stores.is_url(out)
             else replaced(out, replace=replace)
         )
