@@ -23,6 +23,7 @@ from .errors import (
     Command,
     counted,
     epilog,
+    is_url,
     shown,
     usage,
 )
@@ -103,6 +104,12 @@ def read(path: str, key: object, context: bytes, format_name: str = "auto") -> M
     from . import trees
     from .jobs import Tree
 
+    if is_url(path):
+        from warpcipher.fleet.places import Items
+        from warpcipher.formats.tree_parts import Listed
+
+        of = Sealed(key, formats.resolve(format_name, key), formats.Options(context=context))
+        return Listed(of, Items({"": path}, frozenset({""})).opened).all()
     os.stat(path)
     folder, name = os.path.split(_manifest_of(path))
     root = folder or "."

@@ -129,6 +129,7 @@ def test_a_manifest_has_parts(
     parts = [path for path in store.objects if path.startswith("out/MANIFEST.warpcipher.")]
     assert len(parts) == (0 if part == 100 else -(-len(NAMES) // part))
     assert decrypted(store) == plain(store)
+    assert "b/c/d.jpg" in do("list", "step://out")
     do("decrypt", "step://out/a/2.jpg.cobblestone", "-o", "one")
     assert Path("one").read_bytes() == store.objects["in/a/2.jpg"][0]
     store.put("in/new", b"text")
