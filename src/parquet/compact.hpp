@@ -83,8 +83,8 @@ class CompactReader {
 class CompactWriter {
  public:
   CompactWriter() = default;
-  CompactWriter(const CompactWriter&) = delete;
-  CompactWriter& operator=(const CompactWriter&) = delete;
+  CompactWriter(CompactWriter&&) = default;
+  CompactWriter& operator=(CompactWriter&&) = delete;
   ~CompactWriter() { secure_wipe(out_.data(), out_.size()); }  // headers hold statistics: values of the table
 
   void byte(std::uint8_t value) { out_.push_back(value); }
