@@ -17,11 +17,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from .files import ObjectFile
-from .kinds import store_of
 from .store import ObjectInfo, Upload
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+def store_of(url: str) -> tuple[Store, str]:
+    """The store of a URL, and the name there: `kinds.store_of`, imported with the first URL."""
+    from . import kinds
+
+    return kinds.store_of(url)
 
 
 def is_url(place: object) -> TypeGuard[str]:

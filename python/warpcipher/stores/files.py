@@ -8,12 +8,13 @@ import io
 import os
 import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from .store import IN_FLIGHT, PART, ObjectInfo, Store, shown
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from typing_extensions import Buffer
 
 FIRST_AHEAD = 1 << 20
@@ -56,6 +57,8 @@ class ObjectFile(io.RawIOBase):
         return self._store.read(self._path, offset, length, self.info) if length else b""
 
     def _submit(self, begin: int, end: int) -> Future[Buffer]:
+        from concurrent.futures import ThreadPoolExecutor  # most commands open no object
+
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(IN_FLIGHT, "warpcipher-read")
