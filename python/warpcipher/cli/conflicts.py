@@ -14,14 +14,17 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from warpcipher._tree_names import NAME, root_above
 
-from .errors import counted, shown, usage, warn
+from .errors import CliError, counted, shown, usage, warn
 from .files import Kept, not_a_file
 from .folders import Identity, identity_of, not_a_folder
 from .jobs import Place, Plan
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 T = TypeVar("T")
 
@@ -168,10 +171,28 @@ def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
             )
 
 
-def leave_out_keys(plan: Plan, key_files: Iterable[str]) -> None:
+def key_files(settings: Settings) -> frozenset[Identity]:
+    """The files with secrets that a run reads."""
+    paths = filter(None, (settings.key.path, *settings.people.identities))
+    return frozenset(identity for path in paths for identity in _identities(path))
+
+
+def refuse_key_file(path: str, secret: frozenset[Identity]) -> None:
+    """Raises CliError where an input is a key file."""
+    if not secret.isdisjoint(_identities(path)):
+        raise _is_key_file(path)
+
+
+def _is_key_file(path: str) -> CliError:
+    return usage(
+        f"{shown(path)} is the key file, which nobody could decrypt without itself: leave it out, "
+        "and keep it elsewhere"
+    )
+
+
+def leave_out_keys(plan: Plan, secret: frozenset[Identity]) -> None:
     """Takes the key files out of the trees that are to be encrypted. Raises CliError for one that
     is named. A key encrypted under itself is lost with its plain file, and with it all others."""
-    secret = {identity for path in key_files for identity in _identities(path)}
     for job in list(plan.jobs):
         place = job.source
         if place is None:
@@ -180,10 +201,7 @@ def leave_out_keys(plan: Plan, key_files: Iterable[str]) -> None:
         if secret.isdisjoint(status):
             continue
         if not place.beneath or job.tree is None:
-            raise usage(
-                f"{shown(place.path)} is the key file, which nobody could decrypt without itself: "
-                "leave it out, and keep it elsewhere"
-            )
+            raise _is_key_file(place.path)
         plan.jobs.remove(job)
         job.tree.jobs.remove(job)
         job.tree.others[job.name] = "the key file, which nobody could decrypt without itself"

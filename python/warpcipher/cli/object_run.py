@@ -26,7 +26,7 @@ from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, ite
 from warpcipher.fleet.work import Outcome, StoppedError, Work
 from warpcipher.formats.sealed import Sealed
 
-from . import files, process
+from . import conflicts, files, process
 from .errors import (
     ENGINE,
     USAGE,
@@ -160,7 +160,7 @@ class ObjectRun(Transfer):
                 if not self._check:
                     target = output if output is not None and not several else None
                     target = target or self._named(path, join(output, name) if output else path)
-                items = Items({"": path}, frozenset({""}))
+                items = Items({"": path}, frozenset({""}), self._left_out())
                 yield self._planned(items, target, tree=True)
                 continue
             items = Items({name: path}, frozenset())
@@ -182,7 +182,11 @@ class ObjectRun(Transfer):
                 raise usage(f"{shown(path)} gives its output the name {shown(name)!r}{other}")
             roots[name] = path
         prefixes = frozenset(split(path)[1] for path, prefix in kinds.items() if prefix)
-        return self._planned(Items(roots, prefixes), output, tree=self._encrypt)
+        return self._planned(Items(roots, prefixes, self._left_out()), output, tree=self._encrypt)
+
+    def _left_out(self) -> frozenset[tuple[int, int]]:
+        """The key files: one that is encrypted under itself is lost with its plain file."""
+        return conflicts.key_files(self._settings) if self._encrypt else frozenset()
 
     def _named(self, path: str, name: str) -> str:
         """The default name of an output."""
@@ -197,6 +201,8 @@ class ObjectRun(Transfer):
         self, items: Items, target: str | None, output: str = "", *, tree: bool = False
     ) -> _Plan:
         for place in items.roots.values():
+            if not stores.is_url(place):
+                conflicts.refuse_key_file(place, self._left_out())
             self._refuse_overlap(place, target, output)
         journal = self._settings.journal
         if journal is None and target is not None and not output:

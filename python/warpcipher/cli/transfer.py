@@ -88,8 +88,7 @@ class Transfer(Run):
             raise
         self._check_plan(plan)
         if self._encrypt:
-            secrets = (settings.key.path, *settings.people.identities)
-            conflicts.leave_out_keys(plan, [path for path in secrets if path])
+            conflicts.leave_out_keys(plan, conflicts.key_files(settings))
         if not self._check:
             self._refuse_terminal(plan)
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)

@@ -92,9 +92,9 @@ def item_of(place: str, name: str) -> Item:
     return Item(name, status.st_size, status.st_mtime_ns, mode=status.st_mode & 0o777)
 
 
-def _below(root: str) -> Iterator[Item | Skipped]:
+def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Item | Skipped]:
     if not stores.is_url(root):
-        yield from _walk(root, "")
+        yield from _walk(root, "", keys)
         return
     start = root.rstrip("/") + "/"
     for info in stores.listing(start):
@@ -103,7 +103,7 @@ def _below(root: str) -> Iterator[Item | Skipped]:
             yield Item(name, info.size, info.modified, info.version or "")
 
 
-def _walk(root: str, above: str) -> Iterator[Item | Skipped]:
+def _walk(root: str, above: str, keys: frozenset[tuple[int, int]]) -> Iterator[Item | Skipped]:
     """The files below a folder, in the order of all of their names: that of `a.b` is before that of
     `a/b`."""
     descriptor = _folder(root, tuple(filter(None, above.split("/"))))
@@ -119,12 +119,15 @@ def _walk(root: str, above: str) -> Iterator[Item | Skipped]:
         for last, entry in entries:
             name = above + last
             if last.endswith("/"):
-                yield from _walk(root, name)
+                yield from _walk(root, name, keys)
             elif not entry.is_file(follow_symlinks=False):
                 kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
                 yield Skipped(name, kind)
             else:
                 status = entry.stat(follow_symlinks=False)
+                if (status.st_dev, status.st_ino) in keys:
+                    yield Skipped(name, "the key file, which nobody could decrypt without itself")
+                    continue
                 yield Item(name, status.st_size, status.st_mtime_ns, mode=status.st_mode & 0o777)
     finally:
         os.close(descriptor)
@@ -179,10 +182,17 @@ class Items:
     """What a job reads. roots: the folders, prefixes and objects, each under its first part of a
     name; {"": place}: one folder or prefix, under no further name."""
 
-    def __init__(self, roots: Mapping[str, str], prefixes: frozenset[str]) -> None:
-        """prefixes: the names of those that are folders or prefixes."""
+    def __init__(
+        self,
+        roots: Mapping[str, str],
+        prefixes: frozenset[str],
+        keys: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
+        """prefixes: the names of those that are folders or prefixes. keys: device and inode of key
+        files, which are left out of local folders."""
         self.roots = dict(roots)
         self.prefixes = prefixes
+        self._keys = keys
 
     def __iter__(self) -> Iterator[Item | Skipped]:
         """All of them, in order, as they are listed. Raises OSError."""
@@ -193,7 +203,7 @@ class Items:
                 yield item_of(self.roots[top], top)
                 continue
             before = f"{top}/" if top else ""
-            for item in _below(self.roots[top]):
+            for item in _below(self.roots[top], self._keys):
                 yield item._replace(name=before + item.name)
 
     def place(self, name: str) -> str:

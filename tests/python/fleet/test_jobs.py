@@ -103,6 +103,17 @@ def test_local_trees_go_to_a_store_and_back(store: StepStore, there: Path) -> No
     assert decrypted(store, "step://again") == plain(store)
 
 
+def test_key_files_are_left_out(store: StepStore, there: Path) -> None:
+    """A key that is encrypted under itself is lost with its plain file."""
+    (there / "tree").mkdir()
+    (there / "tree" / "a").write_bytes(b"text")
+    (there / "tree" / "link").hardlink_to(there / "key")
+    said = do("encrypt", "tree", "-o", "step://keys", "-v")
+    assert "link" in said and "key file" in said
+    assert sorted(plain(store, "keys/")) == ["MANIFEST.warpcipher", "a.cobblestone"]
+    assert "is the key file" in do("encrypt", "key", "-o", "step://keys/key", expect=2)
+
+
 def test_a_copied_prefix_is_a_local_tree(store: StepStore, there: Path) -> None:
     """With a manifest that runs over files read."""
     encrypt()
