@@ -50,7 +50,7 @@ class S3Store(cloud.CloudStore):
     def _open(self, scheme: str, bucket: str) -> Any:
         session = self._boto3.session.Session()
         config = cloud.load("botocore.config", scheme).Config(
-            retries={"mode": "standard", "max_attempts": cloud.RETRIES + 1},
+            retries={"mode": "standard", "total_max_attempts": cloud.RETRIES + 1},
             max_pool_connections=2 * COPIES,
             connect_timeout=min(10.0, cloud.TIMEOUT),
             read_timeout=cloud.TIMEOUT,
