@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sealing: how a format seals the chunks of a file, and all that is done with them.
+#include <nanobind/stl/tuple.h>
+
 #include <atomic>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bind.hpp"
@@ -25,15 +28,41 @@ std::vector<std::uint8_t> copied(nb::handle bytes, const char* name) {
   return {operand.bytes().begin(), operand.bytes().end()};
 }
 
+// Pattern of chunks.py: base, number_at, big_endian, nonce_at, length_size; None: there is none.
+class Pattern {
+ public:
+  explicit Pattern(nb::handle given) {
+    if (given.is_none()) return;
+    const auto [base, number_at, is_big_endian, nonce_at, length_len] =
+        nb::cast<std::tuple<nb::bytes, int, bool, int, std::size_t>>(given);
+    base_ = copied(base, "base");
+    rule_ = {{}, number_at, is_big_endian, nonce_at, length_len};
+  }
+
+  // For as long as this object.
+  std::optional<ChunkPattern> rule() const {
+    std::optional<ChunkPattern> rule = rule_;
+    if (rule) rule->base = base_;
+    return rule;
+  }
+
+ private:
+  std::vector<std::uint8_t> base_;
+  std::optional<ChunkPattern> rule_;
+};
+
 class FileSealing {
  public:
   FileSealing(std::string_view algorithm, nb::handle keys, std::uint64_t header, std::uint64_t chunk,
               std::uint64_t first_lacks, std::size_t iv_length, std::size_t tag_length, nb::handle nonce,
-              unsigned counter_shift, int final_shift, nb::handle aad_prefix, std::string mac_hash, nb::handle mac_key,
-              std::string engine)
+              unsigned counter_shift, int final_shift, std::uint64_t number_from, nb::handle aad, nb::handle final_aad,
+              nb::handle head, nb::handle final_head, std::string mac_hash, nb::handle mac_key, std::string engine)
       : keys_(find_algorithm(algorithm), keys),
         nonce_base_(copied(nonce, "nonce")),
-        aad_prefix_(copied(aad_prefix, "aad_prefix")),
+        aad_(aad),
+        final_aad_(final_aad),
+        head_(head),
+        final_head_(final_head),
         mac_hash_(std::move(mac_hash)),
         mac_key_(Operand(mac_key, "mac_key", Operand::Use::read_or_none).bytes()),
         engine_(std::move(engine)) {
@@ -47,7 +76,11 @@ class FileSealing {
     sealing_.nonce_base = nonce_base_;
     sealing_.counter_shift = counter_shift;
     sealing_.final_shift = final_shift;
-    if (!aad_prefix.is_none()) sealing_.aad_prefix = aad_prefix_;
+    sealing_.number_from = number_from;
+    sealing_.aad_rule = aad_.rule();
+    sealing_.final_aad_rule = final_aad_.rule();
+    sealing_.head_rule = head_.rule();
+    sealing_.final_head_rule = final_head_.rule();
     if (sealing_.keys.empty()) throw nb::value_error("no key given");
   }
   FileSealing(const FileSealing&) = delete;
@@ -55,8 +88,10 @@ class FileSealing {
 
   bool has_nonce_rule() const { return !sealing_.nonce_base.empty(); }
   bool copies() const { return has_nonce_rule() && !sealing_.has_mac() && !engine_.starts_with("cuda"); }
-  bool opens_on_gpu() const { return has_nonce_rule() && !sealing_.has_mac(); }
-  bool seals_on_gpu() const { return has_nonce_rule() && sealing_.algorithm().mode.id == Mode::gcm; }
+  bool opens_on_gpu() const { return has_nonce_rule() && !sealing_.has_mac() && !sealing_.head_rule; }
+  bool seals_on_gpu() const {
+    return has_nonce_rule() && sealing_.algorithm().mode.id == Mode::gcm && !sealing_.head_rule && !sealing_.aad_rule;
+  }
 
   std::optional<std::uint64_t> crypt(Direction direction, std::uint64_t first, std::size_t count, bool is_final,
                                      nb::handle data, nb::handle out, std::uintptr_t stream) {
@@ -123,7 +158,8 @@ class FileSealing {
 
  private:
   const Keys keys_;
-  const std::vector<std::uint8_t> nonce_base_, aad_prefix_;
+  const std::vector<std::uint8_t> nonce_base_;
+  const Pattern aad_, final_aad_, head_, final_head_;
   const std::string mac_hash_;
   const SecretBytes mac_key_;
   const std::string engine_;
@@ -136,21 +172,25 @@ class FileSealing {
 void bind_sealing(nb::module_& m) {
   nb::class_<FileSealing>(
       m, "Sealing",
-      "How the chunks of a file are sealed: header | chunk 0 | chunk 1 | ..., chunk = [nonce] ciphertext tag. All "
-      "sizes "
-      "in bytes. nonce(i) = nonce XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0), big-endian; None: a "
-      "random one in front of each chunk. The associated data of chunk i is aad_prefix and i, u32 LE; None: there is "
-      "none. first_lacks: what the first chunk lacks to be a full one. mac_hash: of the HMAC of a cipher that "
-      "authenticates nothing; \"\": it is an AEAD.")
-      .def(nb::init<std::string_view, nb::handle, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t,
-                    nb::handle, unsigned, int, nb::handle, std::string, nb::handle, std::string>(),
-           nb::arg("algorithm"), nb::arg("keys"), nb::kw_only(), nb::arg("header"), nb::arg("chunk"),
-           nb::arg("first_lacks"), nb::arg("iv_length"), nb::arg("tag_length"), nb::arg("nonce").none(),
-           nb::arg("counter_shift"), nb::arg("final_shift"), nb::arg("aad_prefix").none(), nb::arg("mac_hash"),
-           nb::arg("mac_key").none(), nb::arg("engine"),
-           nb::sig("def __init__(self, algorithm: str, keys: typing.Any, *, header: int, chunk: int, first_lacks: int, "
-                   "iv_length: int, tag_length: int, nonce: bytes | None, counter_shift: int, final_shift: int, "
-                   "aad_prefix: bytes | None, mac_hash: str, mac_key: bytearray | None, engine: str) -> None"))
+      "How the chunks of a file are sealed: header | chunk 0 | chunk 1 | ..., chunk = [head or nonce] ciphertext tag. "
+      "All sizes in bytes. nonce(i) = nonce XOR ((number_from + i) << counter_shift) XOR (final ? 1 << final_shift : "
+      "0), big-endian; None: a random one in front of each chunk. aad, head: Patterns of chunks.py; None: there is "
+      "none; final_aad, final_head: of the final chunk; None: as of others. first_lacks: what the first chunk lacks to "
+      "be a full one. mac_hash: of the HMAC of a cipher that authenticates nothing; \"\": it is an AEAD.")
+      .def(
+          nb::init<std::string_view, nb::handle, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t,
+                   nb::handle, unsigned, int, std::uint64_t, nb::handle, nb::handle, nb::handle, nb::handle,
+                   std::string, nb::handle, std::string>(),
+          nb::arg("algorithm"), nb::arg("keys"), nb::kw_only(), nb::arg("header"), nb::arg("chunk"),
+          nb::arg("first_lacks"), nb::arg("iv_length"), nb::arg("tag_length"), nb::arg("nonce").none(),
+          nb::arg("counter_shift"), nb::arg("final_shift"), nb::arg("number_from"), nb::arg("aad").none(),
+          nb::arg("final_aad").none(), nb::arg("head").none(), nb::arg("final_head").none(), nb::arg("mac_hash"),
+          nb::arg("mac_key").none(), nb::arg("engine"),
+          nb::sig("def __init__(self, algorithm: str, keys: typing.Any, *, header: int, chunk: int, first_lacks: int, "
+                  "iv_length: int, tag_length: int, nonce: bytes | None, counter_shift: int, final_shift: int, "
+                  "number_from: int, aad: tuple[bytes, int, bool, int, int] | None, final_aad: tuple[bytes, int, bool, "
+                  "int, int] | None, head: tuple[bytes, int, bool, int, int] | None, final_head: tuple[bytes, int, "
+                  "bool, int, int] | None, mac_hash: str, mac_key: bytearray | None, engine: str) -> None"))
       .def_prop_ro("copies", &FileSealing::copies,
                    "Whether `copy` works, and is worth it: pieces for a GPU are longer.")
       .def_prop_ro("opens_on_gpu", &FileSealing::opens_on_gpu, "Whether `open` works in memory of a GPU.")

@@ -87,7 +87,7 @@ class TestChunks {
 
   // Changes a byte of a chunk: of the tag where there is no text.
   void damage(std::size_t chunk) {
-    const std::uint64_t at = file_offsets_[chunk] + chunks_.iv_len_in_file();
+    const std::uint64_t at = file_offsets_[chunk] + chunks_.front_len(chunk);
     if (!chunks_.tags.empty() && lengths_[chunk] == 0) {
       tags_[chunk * chunks_.tag_len] ^= 1;
       return;

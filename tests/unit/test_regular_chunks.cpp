@@ -86,6 +86,45 @@ TEST(RegularChunks, ARangeOfAFile) {
   EXPECT_EQ(ChunkRooms(c).longest(), chunk_len + overhead);
 }
 
+// Heads and associated data by their rules, as messages of the AWS Encryption SDK have them; the final ones differ.
+TEST(RegularChunks, Patterns) {
+  constexpr std::array<std::uint8_t, 16> head{9}, aad{7};
+  constexpr std::array<std::uint8_t, 24> final_head{0xff, 0xff, 0xff, 0xff};
+  constexpr std::array<std::uint8_t, 20> final_aad{8};
+  const Key key(find_algorithm("aes-128-gcm"), test::Bytes(16));
+  const std::array<const Key*, 1> keys{&key};
+  const std::array<std::uint8_t, iv_len> base{};
+  Sealing s;
+  s.keys = keys;
+  s.iv_len = iv_len;
+  s.tag_len = overhead;
+  s.header_len = header_len;
+  s.chunk_len = chunk_len;
+  s.nonce_base = base;
+  s.number_from = 1;
+  s.aad_rule = {aad, 1, false, -1, 8};
+  s.final_aad_rule = {final_aad, 1, true, -1, 8};
+  s.head_rule = {head, 0, true, 4, 0};
+  s.final_head_rule = {final_head, 4, true, 8, 4};
+  const RegularChunks made(s, 2 * chunk_len + 5, 3, 0, 2 * chunk_len + 5);
+  FileChunks c;
+  made.fill(c);
+  c.source.descriptor = 0;
+  c.out = {reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40), 2 * chunk_len + 5};
+  check_file_chunks(c);
+  const auto bytes = [](std::span<const std::uint8_t> span) { return test::Bytes(span.begin(), span.end()); };
+  EXPECT_EQ(bytes(c.head(1)), (test::Bytes{0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(bytes(c.head(2)),
+            (test::Bytes{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 5}));
+  EXPECT_EQ(bytes(c.aad_of(1)), (test::Bytes{7, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100}));
+  EXPECT_EQ(bytes(c.aad_of(2)), (test::Bytes{8, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(c.file_offsets[2], header_len + 2 * (chunk_len + head.size() + overhead));
+  EXPECT_EQ(c.len_in_file(2), final_head.size() + 5 + overhead);
+
+  s.head_rule->nonce_at = 5;  // it would end after the head
+  EXPECT_THROW(RegularChunks(s, 1, 1, 0, 1), Error);
+}
+
 // Cores find that something is wrong, and the error still names the first chunk.
 TEST(FileChunks, TheFirstOfManyThatIsWrongIsNamed) {
   const auto error_of = [](auto&& change) {

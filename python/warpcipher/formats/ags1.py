@@ -27,7 +27,7 @@ from .base import (
     key_bytes,
     wipe,
 )
-from .chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, aes, sealing
+from .chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, Pattern, aes, sealing
 from .layout import FormatError, Layout
 
 MAGIC = b"AGS1"
@@ -105,7 +105,9 @@ class Ags1(Format):
 
 def _sealing(block: int, key: bytearray, options: Options) -> wc._native.Sealing:
     algorithm = aes("gcm", key)
-    return sealing(layout(block), algorithm, key, options.engine, aad_prefix=options.context)
+    number_at = len(options.context)
+    aad = Pattern(options.context + bytes(4), number_at)
+    return sealing(layout(block), algorithm, key, options.engine, aad=aad)
 
 
 FORMATS = (Ags1(),)

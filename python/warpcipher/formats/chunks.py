@@ -4,7 +4,7 @@ seals its chunks, said once (`sealing`), and the encryptor and decryptor of piec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import warpcipher as wc
 
@@ -28,6 +28,21 @@ TAG_SIZE = 16
 NONCE_SIZE = 12
 
 
+class Pattern(NamedTuple):
+    """Bytes of each chunk that follow from its number: `base`, with these written into it.
+
+    number_at:   where the number goes, 4 bytes; -1: nowhere. big_endian: of it.
+    nonce_at:    where the nonce goes; -1: nowhere.
+    length_size: so many bytes at the end are the length of the chunk's text, big-endian.
+    """
+
+    base: bytes
+    number_at: int = -1
+    big_endian: bool = False
+    nonce_at: int = -1
+    length_size: int = 0
+
+
 def sealing(
     layout: Layout,
     algorithm: AlgorithmName,
@@ -37,7 +52,11 @@ def sealing(
     nonce: bytes | None = None,
     counter_shift: int = 0,
     final_shift: int = -1,
-    aad_prefix: bytes | None = None,
+    number_from: int = 0,
+    aad: Pattern | None = None,
+    final_aad: Pattern | None = None,
+    head: Pattern | None = None,
+    final_head: Pattern | None = None,
     mac_hash: str = "",
     mac_key: bytearray | None = None,
 ) -> _native.Sealing:
@@ -45,12 +64,16 @@ def sealing(
 
     keys:       of the file, or several, of which each chunk is under one, and nothing says which;
                 all are wiped here, and mac_key too.
-    nonce:      nonce(i) = nonce XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0), as
-                big-endian numbers; None: a random one in front of each chunk.
-    aad_prefix: the associated data of chunk i is this and i, u32 LE; None: there is none.
+    nonce:      nonce(i) = nonce XOR (number << counter_shift) XOR (final ? 1 << final_shift : 0),
+                as big-endian numbers, number = number_from + i; None: a random one in front of each
+                chunk.
+    aad:        the associated data; None: there is none. final_aad: of the final chunk; None: as of
+                others.
+    head:       what lies in front of each ciphertext, and is checked; final_head likewise.
     mac_hash:   of an HMAC over nonce and ciphertext, for AES-CTR; "": the algorithm is an AEAD.
     """
     iv_length = NONCE_SIZE if nonce is None else len(nonce)
+    front = len(head.base) if head else iv_length if nonce is None else 0
     every = keys if isinstance(keys, list) else [keys]
     try:
         return _native.Sealing(
@@ -60,11 +83,15 @@ def sealing(
             chunk=layout.chunk,
             first_lacks=layout.chunk - layout.first_chunk,
             iv_length=iv_length,
-            tag_length=layout.overhead - (iv_length if nonce is None else 0),
+            tag_length=layout.overhead - front,
             nonce=nonce,
             counter_shift=counter_shift,
             final_shift=final_shift,
-            aad_prefix=aad_prefix,
+            number_from=number_from,
+            aad=aad,
+            final_aad=final_aad,
+            head=head,
+            final_head=final_head,
             mac_hash=mac_hash,
             mac_key=mac_key,
             engine=engine,

@@ -19,14 +19,15 @@ struct Hash {
   std::size_t size;
 };
 
-constexpr std::array<Hash, 3> hashes{{{"sha1", "SHA1", 20}, {"sha256", "SHA256", 32}, {"sha512", "SHA512", 64}}};
+constexpr std::array<Hash, 4> hashes{
+    {{"sha1", "SHA1", 20}, {"sha256", "SHA256", 32}, {"sha384", "SHA384", 48}, {"sha512", "SHA512", 64}}};
 
 const Hash& find_hash(std::string_view name) {
   for (const Hash& hash : hashes) {
     if (hash.name == name) return hash;
   }
   throw Error(Status::invalid_argument,
-              "HKDF: unknown hash '" + std::string(name.substr(0, 32)) + "': expected sha1, sha256 or sha512");
+              "HKDF: unknown hash '" + std::string(name.substr(0, 32)) + "': expected sha1, sha256, sha384 or sha512");
 }
 
 LibcryptoParam octets(const char* key, std::span<const std::uint8_t> bytes) {

@@ -32,6 +32,9 @@ struct CopyPiece {
   std::uint64_t source_offset, target_offset;
 };
 
+// What becomes of a chunk's text in the sealed file.
+std::size_t sealed_len(const SealedChunks& c, std::size_t i) { return c.head(i).size() + c.lengths[i] + c.tag_len; }
+
 class Copying {
  public:
   Copying(const ChunkCopy& copy, const std::function<void(bool)>& check) : copy_(copy), work_(check) {}
@@ -40,7 +43,7 @@ class Copying {
   std::size_t longest() const {
     const SealedChunks& c = copy_.chunks;
     const std::uint64_t chunk = c.count != 0 ? *std::ranges::max_element(c.lengths) : 0;
-    return std::max(piece_len_, static_cast<std::size_t>(chunk) + c.tag_len);
+    return std::max(piece_len_, static_cast<std::size_t>(chunk) + c.head_len + c.tag_len);
   }
 
   bool next(CopyPiece& piece) {
@@ -51,13 +54,13 @@ class Copying {
     piece = {next_, next_, source_offset_, target_offset_};
     std::size_t len = 0;
     do {
-      const std::size_t sealed = c.lengths[next_] + c.tag_len;
+      const std::size_t sealed = sealed_len(c, next_);
       const bool encrypts = copy_.direction == Direction::encrypt;
       len += sealed;
       source_offset_ += encrypts ? c.lengths[next_] : sealed;
       target_offset_ += encrypts ? sealed : c.lengths[next_];
       piece.end = ++next_;
-    } while (next_ < c.count && len + c.lengths[next_] + c.tag_len <= piece_len_);
+    } while (next_ < c.count && len + sealed_len(c, next_) <= piece_len_);
     return true;
   }
 
@@ -93,9 +96,11 @@ class CopyWorker {
   void work() {
     CopyPiece piece{};
     while (copying_.next(piece)) {
-      std::size_t plain = 0;
-      for (std::size_t i = piece.first; i < piece.end; ++i) plain += chunks_.lengths[i];
-      const std::size_t sealed = plain + (piece.end - piece.first) * chunks_.tag_len;
+      std::size_t plain = 0, sealed = 0;
+      for (std::size_t i = piece.first; i < piece.end; ++i) {
+        plain += chunks_.lengths[i];
+        sealed += sealed_len(chunks_, i);
+      }
       const bool encrypts = copy_.direction == Direction::encrypt;
       in_.place(piece.source_offset, encrypts ? plain : sealed);
       out_.place(piece.target_offset, encrypts ? sealed : plain);
@@ -141,6 +146,13 @@ class CopyWorker {
     const bool encrypts = copy_.direction == Direction::encrypt;
     std::uint8_t *in = in_.text, *out = out_.text;
     for (std::size_t i = piece.first; i < piece.end; ++i) {
+      const std::span<const std::uint8_t> head = chunks_.head(i), aad = chunks_.aad_of(i);
+      if (encrypts) {
+        out = std::ranges::copy(head, out).out;
+      } else {
+        if (!std::ranges::equal(head, std::span(in, head.size()))) return false;
+        in += head.size();
+      }
       Message m;
       m.key = &chunks_.key(i);
       m.direction = copy_.direction;
@@ -149,6 +161,8 @@ class CopyWorker {
       m.in_len = m.out_len = chunks_.lengths[i];
       m.iv = chunks_.ivs.data() + i * chunks_.iv_len;
       m.iv_len = chunks_.iv_len;
+      m.aad = aad.data();
+      m.aad_len = aad.size();
       m.tag = (encrypts ? out : in) + m.in_len;
       m.tag_len = chunks_.tag_len;
       messages_.push_back(m);

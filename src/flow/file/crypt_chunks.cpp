@@ -40,6 +40,7 @@ class Crypting {
 
   std::optional<std::uint64_t> run(std::size_t* favourite) {
     find_ivs();
+    if (const auto bad = move_heads()) return chunks_.first + *bad;
     if (sealing_.has_mac() && !encrypts_) {
       if (const auto bad = find_bad_mac()) return chunks_.first + *bad;
     }
@@ -57,7 +58,9 @@ class Crypting {
   }
 
  private:
-  std::size_t gain() const { return chunks_.count * sealing_.overhead(); }
+  std::size_t gain() const {
+    return chunks_.count * sealing_.overhead() + sealing_.overhead(chunks_.is_final) - sealing_.overhead();
+  }
   std::size_t text_len() const {
     if (!encrypts_ && chunks_.in.size() < gain()) refuse("sealed chunks are shorter than their tags");
     return chunks_.in.size() - (encrypts_ ? 0 : gain());
@@ -65,15 +68,28 @@ class Crypting {
 
   // Where ciphertext and plaintext of each chunk begin in their buffers.
   void place() {
-    const std::size_t iv_len = sealing_.overhead() - sealing_.tag_len;
     std::uint64_t plain = 0, sealed = 0;
     for (std::size_t i = 0; i < chunks_.count; ++i) {
       plain_.push_back(plain);
-      sealed_.push_back(sealed + iv_len);
+      sealed_.push_back(sealed + places_.front_len(i));
       plain += places_.lengths[i];
-      sealed += places_.lengths[i] + sealing_.overhead();
+      sealed += places_.len_in_file(i);
       left_.push_back(i);
     }
+  }
+
+  // Writes the heads, or finds the first chunk whose head is not right.
+  std::optional<std::size_t> move_heads() {
+    for (std::size_t i = 0; i < chunks_.count && !places_.heads.empty(); ++i) {
+      const std::span<const std::uint8_t> head = places_.head(i);
+      const std::size_t begin = sealed_[i] - head.size();
+      if (encrypts_) {
+        std::ranges::copy(head, chunks_.out.data() + begin);
+      } else if (!std::ranges::equal(head, chunks_.in.subspan(begin, head.size()))) {
+        return i;
+      }
+    }
+    return std::nullopt;
   }
 
   // The nonces that no rule gives: before each ciphertext.
@@ -99,7 +115,8 @@ class Crypting {
     std::vector<std::uint64_t> in_offsets, in_lengths, out_offsets, aad_offsets, aad_lengths;
     std::vector<std::uint8_t> ivs;
     // Without offsets they are back to back.
-    const bool are_back_to_back = left_.size() == chunks_.count && !sealing_.nonce_base.empty() && !sealing_.has_mac();
+    const bool are_back_to_back =
+        left_.size() == chunks_.count && !sealing_.nonce_base.empty() && !sealing_.has_mac() && places_.heads.empty();
     for (const std::size_t i : left_) {
       if (!are_back_to_back) {
         in_offsets.push_back(encrypts_ ? plain_[i] : sealed_[i]);
@@ -188,8 +205,8 @@ class Crypting {
 
 std::optional<std::uint64_t> crypt_chunks(std::string_view engine, const Sealing& sealing, const ChunksInMemory& chunks,
                                           Stream stream, std::size_t* key) {
-  if (chunks.memory == Memory::device && (sealing.has_mac() || sealing.nonce_base.empty())) {
-    refuse("chunks with an HMAC, or with nonces of their own, lie in host memory");
+  if (chunks.memory == Memory::device && (sealing.has_mac() || sealing.nonce_base.empty() || sealing.head_rule)) {
+    refuse("chunks with an HMAC, a head or nonces of their own lie in host memory");
   }
   Crypting crypting(engine, sealing, chunks, stream);
   std::optional<std::uint64_t> bad;

@@ -30,11 +30,11 @@ class FileSlot {
         slot_(engine) {}
 
   // Reads the next piece; false when there is none, or it failed. The slot is settled.
-  bool read(MacCheck& mac) {
+  bool read(PieceCheck& piece_check) {
     if (!reading_.next(piece_)) return false;
     reading_.naming(piece_, [&] { reserve(); });
     if (!reading_.read(piece_, pinned_)) return false;
-    if (const auto failure = mac.find_bad_tag(piece_, pinned_)) {
+    if (const auto failure = piece_check.find_bad(piece_, pinned_)) {
       reading_.fail(*failure);
       return false;
     }
@@ -129,10 +129,10 @@ class FileSlot {
 
 class DeviceWorker {
  public:
-  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, Joint* joint,
-               int device, std::size_t room)
+  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const PieceCheck& piece_check,
+               Joint* joint, int device, std::size_t room)
       : scope_(engine, device),
-        mac_(mac),
+        piece_check_(piece_check),
         slots_{FileSlot(name, engine, reading, joint, room), FileSlot(name, engine, reading, joint, room)} {}
 
   void work() {
@@ -140,7 +140,7 @@ class DeviceWorker {
     for (;; ++turn) {
       FileSlot& slot = slots_[turn % slots_of_thread];
       slot.settle();
-      if (!slot.read(mac_)) break;
+      if (!slot.read(piece_check_)) break;
       if (!slot.has_room()) {
         settle_all(turn);
         if (!slot.wait_for_room()) return;
@@ -157,7 +157,7 @@ class DeviceWorker {
   }
 
   const SelectedDevice scope_;  // before the slots, and so there when they go
-  MacCheck mac_;
+  PieceCheck piece_check_;
   std::array<FileSlot, slots_of_thread> slots_;
 };
 
@@ -174,14 +174,14 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   const std::size_t threads = threads_with_slots(options.threads, total, room);
   const JointShape shape = joint_shape(rooms, is_short, room, threads);
   Reading reading(chunks, options, room, shape.windows > 1 ? shape.window_len : UINT64_MAX);
-  const MacCheck mac(chunks);
+  const PieceCheck piece_check(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
   const int device = engine.current_device();
   std::optional<Joint> joint;
   if (shape.windows != 0) joint.emplace(name, engine, reading, shape);
   Joint* const joint_or_null = joint ? &*joint : nullptr;
-  reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, joint_or_null, device, room).work(); });
+  reading.run(threads, [&] { DeviceWorker(name, engine, reading, piece_check, joint_or_null, device, room).work(); });
   if (joint) joint->decrypt_rest();
   return reading.failure();
 }

@@ -26,7 +26,7 @@ constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 constexpr std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 
 // What a chunk takes of a buffer. A tag that is given follows the ciphertext, as one from the file does.
-std::size_t room_of(const FileChunks& c, std::size_t i) { return c.iv_len_in_file() + c.lengths[i] + c.tag_len; }
+std::size_t room_of(const FileChunks& c, std::size_t i) { return c.front_len(i) + c.lengths[i] + c.tag_len; }
 
 void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t place) {
   const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
@@ -39,7 +39,7 @@ void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t 
 // The chunk of a piece that a byte of the buffer is of.
 std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::size_t at) {
   for (const FilePiece::Item& item : piece.items) {
-    const std::size_t begin = item.at - c.iv_len_in_file();
+    const std::size_t begin = item.at - c.front_len(item.chunk);
     if (at >= begin && at - begin < c.len_in_file(item.chunk)) return item.chunk;
   }
   return piece.items.front().chunk;
@@ -135,7 +135,7 @@ bool PieceCutter::next(FilePiece& piece) {
       piece.extents.push_back({file_offset, begin, len});
     }
     piece.len = begin + room;
-    piece.items.push_back({i, begin + c.iv_len_in_file(), place});
+    piece.items.push_back({i, begin + c.front_len(i), place});
     place_ += c.take(i);
   }
   if (!piece.empty() && !piece.is_partial) put(piece);

@@ -93,8 +93,8 @@ constexpr std::size_t pieces_of_thread = 4;  // of each thread, so that threads 
 
 class HostWorker {
  public:
-  HostWorker(std::string_view engine, Reading& reading, const MacCheck& mac, std::size_t room)
-      : engine_(engine), reading_(reading), chunks_(reading.chunks()), room_(room), mac_(mac) {}
+  HostWorker(std::string_view engine, Reading& reading, const PieceCheck& piece_check, std::size_t room)
+      : engine_(engine), reading_(reading), chunks_(reading.chunks()), room_(room), piece_check_(piece_check) {}
   HostWorker(const HostWorker&) = delete;
   HostWorker& operator=(const HostWorker&) = delete;
   ~HostWorker() {
@@ -105,7 +105,7 @@ class HostWorker {
     while (reading_.next(piece_)) {
       if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::uint8_t[]>(room_);
       if (!reading_.read(piece_, buffer_.get())) return;
-      if (const auto failure = mac_.find_bad_tag(piece_, buffer_.get())) return reading_.fail(*failure);
+      if (const auto failure = piece_check_.find_bad(piece_, buffer_.get())) return reading_.fail(*failure);
       if (!decrypt()) return;
     }
   }
@@ -156,7 +156,7 @@ class HostWorker {
   std::unique_ptr<std::uint8_t[]> buffer_;
   bool held_plaintext_ = false;  // of chunks of which a part is wanted
   FilePiece piece_;
-  MacCheck mac_;
+  PieceCheck piece_check_;
   std::vector<Message> messages_;
   std::vector<Result> results_;
 };
@@ -173,9 +173,9 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   const std::size_t room = rooms.for_piece(piece_len);
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
-  const MacCheck mac(chunks);
+  const PieceCheck piece_check(chunks);
   return reading.run(threads_with_buffers(std::clamp<std::size_t>(pieces, 1, options.threads), room),
-                     [&] { HostWorker(engine, reading, mac, room).work(); });
+                     [&] { HostWorker(engine, reading, piece_check, room).work(); });
 }
 
 }  // namespace warpcipher

@@ -2,8 +2,10 @@
 // One call of read_chunks() in progress: what its threads share. And the two ways it goes.
 #pragma once
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -86,30 +88,42 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           const ChunkRooms& rooms, Stream stream, const ReadOptions& options);
 
-// The HMAC of chunks whose cipher authenticates nothing: Tink's AES-CTR-HMAC. Of one thread;
-// another takes a copy.
-class MacCheck {
+// What is checked before a chunk is decrypted: its head, and the HMAC of one whose cipher authenticates nothing, as
+// Tink's AES-CTR-HMAC. Of one thread; another takes a copy.
+class PieceCheck {
  public:
-  explicit MacCheck(const FileChunks& chunks) : chunks_(chunks) {
+  explicit PieceCheck(const FileChunks& chunks) : chunks_(chunks) {
     if (chunks.has_mac()) hmac_.emplace(chunks.mac.hash, chunks.mac.key);
   }
-  MacCheck(const MacCheck&) = default;
-  MacCheck& operator=(const MacCheck&) = delete;
+  PieceCheck(const PieceCheck&) = default;
+  PieceCheck& operator=(const PieceCheck&) = delete;
 
-  // The first chunk of a piece whose tag does not match what the buffer holds of it.
-  std::optional<ReadFailure> find_bad_tag(const FilePiece& piece, const std::uint8_t* buffer) {
-    if (!hmac_) return std::nullopt;
+  // The first chunk of a piece that is not authentic by what the buffer holds of it.
+  std::optional<ReadFailure> find_bad(const FilePiece& piece, const std::uint8_t* buffer) {
+    if (chunks_.heads.empty() && !hmac_) return std::nullopt;
     for (const FilePiece::Item& item : piece.items) {
-      const std::uint8_t* const text = buffer + item.at;
-      const std::size_t len = chunks_.lengths[item.chunk];
-      const bool is_right = hmac_->matches({{{iv_of(chunks_, item, buffer), chunks_.iv_len}, {text, len}}},
-                                           {text + len, chunks_.tag_len});
-      if (!is_right) return ReadFailure{ReadFailure::Kind::bad_tag, item.chunk};
+      if (!has_right_head(item, buffer) || !has_right_mac(item, buffer)) {
+        return ReadFailure{ReadFailure::Kind::bad_tag, item.chunk};
+      }
     }
     return std::nullopt;
   }
 
  private:
+  bool has_right_head(const FilePiece::Item& item, const std::uint8_t* buffer) const {
+    if (chunks_.heads.empty()) return true;
+    const std::span<const std::uint8_t> head = chunks_.head(item.chunk);
+    return std::ranges::equal(head, std::span(buffer + item.at - head.size(), head.size()));
+  }
+
+  bool has_right_mac(const FilePiece::Item& item, const std::uint8_t* buffer) {
+    if (!hmac_) return true;
+    const std::uint8_t* const text = buffer + item.at;
+    const std::size_t len = chunks_.lengths[item.chunk];
+    return hmac_->matches({{{iv_of(chunks_, item, buffer), chunks_.iv_len}, {text, len}}},
+                          {text + len, chunks_.tag_len});
+  }
+
   const FileChunks& chunks_;
   std::optional<Hmac> hmac_;
 };

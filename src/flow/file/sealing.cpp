@@ -56,6 +56,9 @@ void check_columns(const FileChunks& c) {
   if (c.iv_len == 0 && !c.ivs.empty()) refuse("ivs are given, but iv_len is 0");
   if (c.iv_len != 0) check_bytes("ivs", c.ivs.size(), c.count, c.iv_len);
   if (c.tag_len != 0) check_bytes("tags", c.tags.size(), c.count, c.tag_len);
+  if (!c.heads.empty() && (c.has_iv_in_file() || c.count == 0 || c.heads.size() / c.count < c.head_len)) {
+    refuse("heads are of each chunk, and of none with an IV in the file");
+  }
   if (c.key_index.empty() && c.keys.size() > 1) {
     refuse(std::to_string(c.keys.size()) + " keys and no key_index: it says which chunk takes which key");
   }
@@ -142,6 +145,7 @@ void check_apart_from_out(const FileChunks& c) {
   };
   if (c.source.descriptor < 0) check_column("source", c.source.bytes);
   check_column("ivs", c.ivs);
+  check_column("heads", c.heads);
   check_column("tags", c.tags);
   check_column("aad", c.aad);
   check_column("file_offsets", c.file_offsets);
@@ -205,14 +209,28 @@ void check_each(const FileChunks& c) {
 // --- regular files ---
 
 constexpr std::size_t most_regular_iv_len = 16;
-constexpr std::size_t number_len = 4;  // of a chunk, in its associated data
+constexpr std::size_t number_len = 4;  // of a chunk, in its patterns
+
+bool is_sound(const std::optional<ChunkPattern>& p, std::size_t iv_len) {
+  if (!p) return true;
+  const std::size_t len = p->base.size();
+  const auto fits = [&](int at, std::size_t size) {
+    return at < 0 || (static_cast<std::size_t>(at) <= len && size <= len - static_cast<std::size_t>(at));
+  };
+  return fits(p->number_at, number_len) && fits(p->nonce_at, iv_len) && p->length_len <= std::min<std::size_t>(len, 8);
+}
 
 void check_rules(const Sealing& s, std::uint64_t text_len, std::uint64_t chunks) {
   const std::uint64_t most = most_buffer_len;
-  const bool is_sound = s.chunk_len != 0 && s.chunk_len <= most && s.iv_len <= most && s.tag_len <= most &&
-                        s.header_len <= most && s.first_lacks < s.chunk_len && text_len <= most &&
-                        chunks <= most / s.chunk_len + 1 && text_len + s.first_lacks <= chunks * s.chunk_len;
-  if (!is_sound) refuse("no file has chunks of this layout");
+  const bool has_layout = s.chunk_len != 0 && s.chunk_len <= most && s.iv_len <= most && s.tag_len <= most &&
+                          s.header_len <= most && s.first_lacks < s.chunk_len && text_len <= most &&
+                          chunks <= most / s.chunk_len + 1 && text_len + s.first_lacks <= chunks * s.chunk_len;
+  if (!has_layout) refuse("no file has chunks of this layout");
+  for (const auto* pattern : {&s.aad_rule, &s.final_aad_rule, &s.head_rule, &s.final_head_rule}) {
+    if (!is_sound(*pattern, s.nonce_base.size()) || (s.head_rule && s.nonce_base.empty())) {
+      refuse("no chunks have heads or associated data of this rule");
+    }
+  }
   const std::size_t bits = 8 * s.nonce_base.size();
   if (s.nonce_base.empty()) return;
   if (s.nonce_base.size() != s.iv_len || s.iv_len > most_regular_iv_len || s.counter_shift % 8 != 0 ||
@@ -299,10 +317,20 @@ void RegularChunks::make_columns(std::uint64_t first, std::size_t count, bool in
     add(skips_, 1);
     add(takes_, 1);
   }
-  if (sealing_.aad_prefix) {
-    add(aad_, sealing_.aad_prefix->size() + number_len);
+  // Of `count` patterns, whose last may be the final one's.
+  const auto len_of = [&](const std::optional<ChunkPattern>& any, const std::optional<ChunkPattern>& last) {
+    return (count - 1) * any->base.size() + last->base.size();
+  };
+  const bool is_end = is_final(first + count - 1);
+  if (sealing_.aad_rule) {
+    aad_len_ = len_of(sealing_.aad_rule, sealing_.aad_rule_of(is_end));
+    aad_ = std::make_unique_for_overwrite<std::uint8_t[]>(aad_len_);
     add(aad_offsets_, 1);
     add(aad_lengths_, 1);
+  }
+  if (sealing_.head_rule) {
+    heads_len_ = len_of(sealing_.head_rule, sealing_.head_rule_of(is_end));
+    heads_ = std::make_unique_for_overwrite<std::uint8_t[]>(heads_len_);
   }
   ThreadPool::instance().parallel_for(count, chunks_at_once, [&](std::size_t from, std::size_t to) {
     for (std::size_t k = from; k < to; ++k) make(first_ + k);
@@ -321,17 +349,37 @@ void RegularChunks::make(std::uint64_t i) {
     const std::size_t iv_len = sealing_.iv_len;
     std::uint8_t* const nonce = ivs_.get() + k * iv_len;
     std::ranges::copy(sealing_.nonce_base, nonce);
-    add_counter(nonce, iv_len, i, sealing_.counter_shift);
-    if (i + 1 == chunks_of_file_ && sealing_.final_shift >= 0) {
+    add_counter(nonce, iv_len, sealing_.number_from + i, sealing_.counter_shift);
+    if (is_final(i) && sealing_.final_shift >= 0) {
       const auto shift = static_cast<std::size_t>(sealing_.final_shift);
       nonce[iv_len - 1 - shift / 8] ^= static_cast<std::uint8_t>(1u << (shift % 8));
     }
   }
   if (aad_ != nullptr) {
-    aad_lengths_[k] = sealing_.aad_prefix->size() + number_len;
-    aad_offsets_[k] = k * aad_lengths_[k];
-    std::uint8_t* const number = std::ranges::copy(*sealing_.aad_prefix, aad_.get() + aad_offsets_[k]).out;
-    for (std::size_t byte = 0; byte < number_len; ++byte) number[byte] = static_cast<std::uint8_t>(i >> (8 * byte));
+    const ChunkPattern& pattern = *sealing_.aad_rule_of(is_final(i));
+    aad_offsets_[k] = k * sealing_.aad_rule->base.size();
+    aad_lengths_[k] = pattern.base.size();
+    write(pattern, i, aad_.get() + aad_offsets_[k]);
+  }
+  if (heads_ != nullptr)
+    write(*sealing_.head_rule_of(is_final(i)), i, heads_.get() + k * sealing_.head_rule->base.size());
+}
+
+void RegularChunks::write(const ChunkPattern& pattern, std::uint64_t i, std::uint8_t* out) const {
+  std::ranges::copy(pattern.base, out);
+  if (pattern.number_at >= 0) {
+    for (std::size_t byte = 0; byte < number_len; ++byte) {
+      const std::size_t shift = 8 * (pattern.is_big_endian ? number_len - 1 - byte : byte);
+      out[static_cast<std::size_t>(pattern.number_at) + byte] =
+          static_cast<std::uint8_t>((sealing_.number_from + i) >> shift);
+    }
+  }
+  if (pattern.nonce_at >= 0) {
+    std::copy_n(ivs_.get() + (i - first_) * sealing_.iv_len, sealing_.iv_len, out + pattern.nonce_at);
+  }
+  std::uint8_t* const end = out + pattern.base.size();
+  for (std::size_t byte = 0; byte < pattern.length_len; ++byte) {
+    *(end - 1 - byte) = static_cast<std::uint8_t>(lengths_[i - first_] >> (8 * byte));
   }
 }
 
@@ -345,9 +393,11 @@ void RegularChunks::fill(FileChunks& chunks) const {
   const std::size_t parts = takes_ != nullptr ? count_ : 0, with_aad = aad_ != nullptr ? count_ : 0;
   chunks.skips = {skips_.get(), parts};
   chunks.takes = {takes_.get(), parts};
-  chunks.aad = {aad_.get(), with_aad != 0 ? count_ * (sealing_.aad_prefix->size() + number_len) : 0};
+  chunks.aad = {aad_.get(), aad_len_};
   chunks.aad_offsets = {aad_offsets_.get(), with_aad};
   chunks.aad_lengths = {aad_lengths_.get(), with_aad};
+  chunks.heads = {heads_.get(), heads_len_};
+  chunks.head_len = sealing_.head_rule ? sealing_.head_rule->base.size() : 0;
 }
 
 }  // namespace warpcipher

@@ -25,14 +25,23 @@ struct ChunkMac {
   std::span<const std::uint8_t> key;
 };
 
+// Bytes of each chunk that follow from its number: `base`, with these written into it.
+struct ChunkPattern {
+  std::span<const std::uint8_t> base;
+  int number_at = -1;  // where the chunk's number goes, 32 bits; -1: nowhere
+  bool is_big_endian = false;
+  int nonce_at = -1;           // the nonce, iv_len bytes; -1: nowhere
+  std::size_t length_len = 0;  // the end is the length of the chunk's text, big-endian, in so many bytes
+};
+
 // How chunks are sealed: what a format says once. A regular file's chunks have one length, but the first, which may be
-// shorter by first_lacks, and the final one. Their nonces and associated data follow from their numbers, and these
-// fields say how; for other chunks they stay as they are, and columns say the same. All lengths in bytes.
+// shorter by first_lacks, and the final one. Their heads, nonces and associated data follow from their numbers, and
+// these fields say how; for other chunks they stay as they are, and columns say the same. All lengths in bytes.
 //
-//   header | chunk 0 | chunk 1 | ... | final chunk           chunk = [IV] ciphertext tag
+//   header | chunk 0 | chunk 1 | ... | final chunk           chunk = [head or IV] ciphertext tag
 //
-//   nonce(i) = nonce_base XOR (i << counter_shift) XOR (i is the final chunk ? 1 << final_shift : 0), big-endian
-//   aad(i)   = aad_prefix || i, 32 bits, little-endian
+//   number(i) = number_from + i
+//   nonce(i)  = nonce_base XOR (number << counter_shift) XOR (i is the final chunk ? 1 << final_shift : 0), big-endian
 struct Sealing {
   std::span<const Key* const> keys;  // of one algorithm
   std::size_t iv_len = 0;
@@ -45,13 +54,24 @@ struct Sealing {
   std::span<const std::uint8_t> nonce_base;  // iv_len bytes, at most 16; empty: in front of each chunk, and random
   unsigned counter_shift = 0;                // a multiple of 8
   int final_shift = -1;                      // -1: the final chunk is not marked
-  std::optional<std::span<const std::uint8_t>> aad_prefix;  // absent: there is no associated data
+  std::uint64_t number_from = 0;
+  std::optional<ChunkPattern> aad_rule, final_aad_rule;    // absent: there is none; final: as of others
+  std::optional<ChunkPattern> head_rule, final_head_rule;  // likewise; nothing hides the head, and it must be right
 
   const Algorithm& algorithm() const { return keys[0]->algorithm(); }
   bool has_mac() const { return !mac.hash.empty(); }
 
+  const std::optional<ChunkPattern>& aad_rule_of(bool is_final) const {
+    return is_final && final_aad_rule ? final_aad_rule : aad_rule;
+  }
+  const std::optional<ChunkPattern>& head_rule_of(bool is_final) const {
+    return is_final && final_head_rule ? final_head_rule : head_rule;
+  }
+
   // Of a regular file: what a chunk has more in it than plaintext, and where chunk i begins in the plaintext.
-  std::uint64_t overhead() const { return (nonce_base.empty() ? iv_len : 0) + tag_len; }
+  std::uint64_t overhead(bool is_final = false) const {
+    return (head_rule ? head_rule_of(is_final)->base.size() : nonce_base.empty() ? iv_len : 0) + tag_len;
+  }
   std::uint64_t begin_of(std::uint64_t i) const { return i == 0 ? 0 : i * chunk_len - first_lacks; }
 };
 
@@ -71,21 +91,30 @@ struct SealedChunks : Sealing {
   std::span<const std::uint64_t> file_offsets;  // of the first byte
   std::span<const std::uint64_t> lengths;       // of plaintext, so of ciphertext
   std::span<const std::uint8_t> ivs;            // iv_len bytes each
+  // What lies in front of each ciphertext, back to back: head_len bytes each, and what is left for the last chunk.
+  std::span<const std::uint8_t> heads;
+  std::size_t head_len = 0;
+  std::span<const std::uint8_t> aad;  // without ranges all of it for every chunk
+  std::span<const std::uint64_t> aad_offsets;
+  std::span<const std::uint64_t> aad_lengths;
 
+  std::span<const std::uint8_t> head(std::size_t i) const {
+    return heads.subspan(i * head_len, i + 1 == count ? heads.size() - i * head_len : head_len);
+  }
+  std::span<const std::uint8_t> aad_of(std::size_t i) const {
+    return aad_offsets.empty() ? aad : aad.subspan(aad_offsets[i], aad_lengths[i]);
+  }
   const Key& key(std::size_t i) const { return *keys[key_index.empty() ? 0 : key_index[i]]; }
 };
 
 // Chunks to read, and where their plaintext goes. A chunk lies in the file as
 //
 //   [IV]  ciphertext  [tag]           IV: where `ivs` is empty and iv_len is not 0;  tag: where `tags` is empty
-//   ^ file_offsets[i]
+//   ^ file_offsets[i]                 a head in place of the IV: where `heads` has it
 //
 // All but `out` lies in host memory, and none of it in `out`.
 struct FileChunks : SealedChunks {
   ChunkSource source;
-  std::span<const std::uint8_t> aad;  // without ranges all of it for every chunk
-  std::span<const std::uint64_t> aad_offsets;
-  std::span<const std::uint64_t> aad_lengths;
   std::span<const std::uint8_t> tags;  // tag_len bytes each
   Memory memory = Memory::host;        // of out; device: the current one
   std::span<std::uint8_t> out;
@@ -95,17 +124,13 @@ struct FileChunks : SealedChunks {
   std::span<const std::uint64_t> takes;
 
   bool has_iv_in_file() const { return ivs.empty() && iv_len != 0; }
-  std::size_t iv_len_in_file() const { return has_iv_in_file() ? iv_len : 0; }
+  std::size_t front_len(std::size_t i) const { return has_iv_in_file() ? iv_len : head(i).size(); }
   std::size_t tag_len_in_file() const { return tags.empty() ? tag_len : 0; }
-  std::uint64_t len_in_file(std::size_t i) const { return iv_len_in_file() + lengths[i] + tag_len_in_file(); }
+  std::uint64_t len_in_file(std::size_t i) const { return front_len(i) + lengths[i] + tag_len_in_file(); }
 
   std::uint64_t skip(std::size_t i) const { return skips.empty() ? 0 : skips[i]; }
   std::uint64_t take(std::size_t i) const { return takes.empty() ? lengths[i] : takes[i]; }
   bool is_whole(std::size_t i) const { return take(i) == lengths[i]; }
-
-  std::span<const std::uint8_t> aad_of(std::size_t i) const {
-    return aad_offsets.empty() ? aad : aad.subspan(aad_offsets[i], aad_lengths[i]);
-  }
 };
 
 // Throws Error{invalid_argument} that names the chunk where the columns cannot be right: lengths of columns, a range
@@ -134,6 +159,8 @@ class RegularChunks {
 
   void make_columns(std::uint64_t first, std::size_t count, bool in_parts);
   void make(std::uint64_t i);
+  void write(const ChunkPattern& pattern, std::uint64_t i, std::uint8_t* out) const;
+  bool is_final(std::uint64_t i) const { return i + 1 == chunks_of_file_; }
   std::uint64_t length_of(std::uint64_t i) const;
 
   // Memory that the cores write first, and so have the system's pages made: that is most of the time.
@@ -145,8 +172,9 @@ class RegularChunks {
   std::uint64_t first_ = 0;
   std::size_t count_ = 0;
   Column<std::uint64_t> file_offsets_, lengths_, skips_, takes_;  // the last two: null where all is wanted
-  Column<std::uint8_t> ivs_, aad_;                                // null where the rules give none
+  Column<std::uint8_t> ivs_, aad_, heads_;                        // null where the rules give none
   Column<std::uint64_t> aad_offsets_, aad_lengths_;
+  std::size_t aad_len_ = 0, heads_len_ = 0;
 };
 
 }  // namespace warpcipher

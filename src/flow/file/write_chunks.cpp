@@ -35,6 +35,7 @@ void check(const ChunksToWrite& c) {
   if (!c.key_index.empty()) check_entries("key_index", c.key_index.size(), c.count);
   if (c.keys.empty()) refuse("no key given");
   if (c.key_index.empty() && c.keys.size() > 1) refuse("several keys and no key_index");
+  if (!c.heads.empty() || !c.aad.empty()) refuse("a device writes chunks without heads and associated data");
   const Algorithm& algorithm = c.keys[0]->algorithm();
   for (const Key* const key : c.keys) {
     if (&key->algorithm() != &algorithm) refuse("all keys of a file's chunks have one algorithm");
