@@ -182,6 +182,8 @@ class Choice:
             return bytearray(key)
         from warpcipher.formats import FormatError, Keyset
 
+        if get("awsesdk").knows(key):
+            return bytearray(key)
         try:
             return Keyset.from_json(key)
         except FormatError as error:

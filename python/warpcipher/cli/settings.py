@@ -30,6 +30,26 @@ PATHS = (
     *in_section("Key", *keys.OPTIONS),
 )
 COMPUTING = (ENGINE, *recipients.CONTEXT)
+_MESSAGES = (
+    click.option(
+        "--encryption-context",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Text that a message stores and authenticates, or must have; may be repeated.",
+    ),
+    click.option(
+        "--suite",
+        metavar="NAME",
+        help="The algorithm suite, such as 0x0478; decrypt reads one without key commitment only "
+        "where it is named. [default: 0x0578]",
+    ),
+)
+_FRAMES = click.option(
+    "--frame-length",
+    type=click.IntRange(1, (1 << 32) - 1),
+    metavar="N",
+    help="Bytes of text of a frame. [default: 4096]",
+)
 WRITING = (
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
@@ -113,6 +133,7 @@ MANY = (
 _MANY = "Many objects, at URLs"
 _TREES = "Trees, and outputs of earlier runs"
 _PEOPLE = "Keys of people: age and Crypt4GH"
+_AWSESDK = "Format awsesdk: messages of the AWS Encryption SDK"
 
 
 def check_options(function: Function) -> Function:
@@ -121,6 +142,7 @@ def check_options(function: Function) -> Function:
             *PATHS,
             *in_section(_PEOPLE, *recipients.READING),
             *in_section("Format", names.FORMAT, *COMPUTING),
+            *in_section(_AWSESDK, *_MESSAGES),
             *in_section(_TREES, NO_MANIFEST),
             *in_section(_MANY, *MANY),
             *TELLING,
@@ -140,7 +162,8 @@ def decrypt_options(function: Function) -> Function:
 
 
 def encrypt_options(function: Function) -> Function:
-    return decrypt_options(add_options(in_section(_TREES, _DELETE), function))
+    more = (*in_section(_TREES, _DELETE), *in_section(_AWSESDK, _FRAMES))
+    return decrypt_options(add_options(more, function))
 
 
 @dataclass(kw_only=True)
@@ -170,6 +193,9 @@ class Settings(RunOptions):
     retry: int | None = None
     report: str | None = None
     cluster: str | None = None
+    encryption_context: tuple[str, ...] = ()
+    suite: str | None = None
+    frame_length: int | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Self:

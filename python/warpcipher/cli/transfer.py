@@ -51,11 +51,28 @@ class Transfer(Run):
         from warpcipher.formats import Options
 
         given = self._settings
-        return Options(
+        chosen = Options(
             context=keys.read_context(given.context, given.context_hex),
             engine=given.engine,
             armor=given.armor,
         )
+        if not (given.encryption_context or given.suite or given.frame_length):
+            return chosen
+        from warpcipher.formats import awsesdk
+
+        pairs = [text.split("=", 1) for text in given.encryption_context]
+        if any(len(pair) != 2 for pair in pairs):
+            raise usage("--encryption-context takes KEY=VALUE")
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise usage("--encryption-context has a key more than once")
+        try:
+            return awsesdk.Options(
+                **vars(chosen) | {"algorithm": given.suite},
+                encryption_context=dict(pairs),
+                frame_length=given.frame_length or awsesdk.FRAME_LENGTH,
+            )
+        except ValueError as error:
+            raise usage(str(error)) from None
 
     def _read_key(self) -> object:
         given = self._settings

@@ -9,7 +9,8 @@ writes it.
         file.seek(1 << 30)
         file.read(100)
 
-Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `age`, `crypt4gh`, `ags1`, `raw`;
+Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `age`, `crypt4gh`, `awsesdk`,
+`ags1`, `raw`;
 docs/formats.md draws them.
 """
 
@@ -36,6 +37,7 @@ from .stream import decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
     from . import age as age
+    from . import awsesdk as awsesdk
     from . import crypt4gh as crypt4gh
     from . import openssl as openssl
     from .foreign import Foreign
@@ -174,11 +176,11 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
                 return FileInfo(size, False, named, foreign, error)
             decryptor, source = _open_checked(chosen, key, file, bound)
         size_inside = source.seek(0, os.SEEK_END)
+        content = decryptor.plaintext_size(size_inside, _reading(source))
     decryptor.close()
     layout = decryptor.layout
     found = chosen.candidate(layout, size_inside, f"the key opens its {chosen.proof}")
-    content = Kept(layout.plaintext_size(size_inside), decryptor.edits).size
-    found = replace(found, plaintext_size=content)
+    found = replace(found, plaintext_size=Kept(content, decryptor.edits).size)
     return FileInfo(size, True, (found,))
 
 
@@ -219,6 +221,7 @@ _LATER = {
     "Keyset": "tink_keyset",
     "TEMPLATES": "tink_keyset",
     "age": "age",
+    "awsesdk": "awsesdk",
     "crypt4gh": "crypt4gh",
     "foreign": "foreign",
     "openssl": "openssl",

@@ -41,7 +41,7 @@ class Options:
     context:   bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
                raw GCM: additional authenticated data).
     engine:    "auto" or a name of `warpcipher.engines()`.
-    algorithm: only for `raw`: a name of `warpcipher.algorithms()`.
+    algorithm: of `raw`: a name of `warpcipher.algorithms()`; of `awsesdk`: an algorithm suite.
     iv:        only for `raw`: bytes of the length that the algorithm takes; None for ECB.
     padding:   only for `raw`: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl does.
     armor:     of `age`, and of `raw` with a password: encrypt to ASCII text. Reading finds out by
@@ -50,7 +50,7 @@ class Options:
 
     context: bytes = b""
     engine: str = "auto"
-    algorithm: str | None = field(default=None, metadata={_OWNER: "format raw"})
+    algorithm: str | None = field(default=None, metadata={_OWNER: "formats raw and awsesdk"})
     iv: bytes | None = field(default=None, repr=False, metadata={_OWNER: "format raw"})
     padding: Literal["auto", "pkcs7", "none"] = field(
         default="auto", metadata={_OWNER: "format raw"}

@@ -102,8 +102,8 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             self._file_size = file_size(source, source.seek(0, os.SEEK_END))
             self._unwrap(chosen)
             self._decryptor = decryptor = decryptor_of(chosen, key, options, self._read_start)
-            self._layout = decryptor.layout
             self._size = decryptor.plaintext_size(self._file_size, self._read_at)
+            self._layout = decryptor.layout
             self._kept = Kept(self._size, decryptor.edits)
             self._chunks = self._layout.chunk_count(self._file_size)
             self._cached = max(1, CACHE_BYTES // self._layout.chunk)

@@ -23,6 +23,7 @@ class _Home(NamedTuple):
 _HOMES = {
     "cobblestone-128": _Home("cobblestone", 16),
     "cobblestone-256": _Home("cobblestone", 32),
+    "awsesdk": _Home("awsesdk.format"),  # before Tink, which takes other JSON
     "tink": _Home("tink"),
     "age": _Home("age.format"),
     "crypt4gh": _Home("crypt4gh.format"),

@@ -58,7 +58,8 @@ _SHORT_BEGINNINGS = (
 def identify(data: bytes | bytearray) -> str | None:
     """What data are that are not a key, such as "a PEM (PRIVATE KEY)"; None where they may be one.
 
-    Looks only at the beginning. A cleartext Tink keyset is None, as it is a key of format tink.
+    Looks only at the beginning. A cleartext Tink keyset and a keyring of awsesdk are None: they are
+    keys of formats.
 
     >>> from warpcipher import keys
     >>> keys.identify(b"-----BEGIN PRIVATE KEY-----") is not None
@@ -106,7 +107,7 @@ def _identify_json(document: dict[str, object]) -> str | None:
         return "a JSON Web Key: its field k is the key in base64"
     if {"Plaintext", "plaintext"} & document.keys():
         return "the JSON of a KMS: take only its field Plaintext (`--query Plaintext`)"
-    if "key" not in document:
+    if not {"key", "keyring"} & document.keys():
         return "JSON, and no Tink keyset"
     return None
 
