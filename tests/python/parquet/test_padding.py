@@ -17,7 +17,7 @@ from parquet_cases import CTR, KEY, KEYS, bloomed, read_by_pyarrow, read_plain, 
 from test_device import cupy as cupy
 from warpcipher import parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import crypto, encrypting, sealing
+from warpcipher.parquet import crypto, encrypting, footer, sealing
 from warpcipher.parquet import metadata as md
 
 aead = pytest.importorskip("cryptography.hazmat.primitives.ciphers.aead")
@@ -65,7 +65,8 @@ def padded(monkeypatch: pytest.MonkeyPatch) -> Pad:
 
         sink = io.BytesIO()
         with monkeypatch.context() as patch:
-            patch.setattr(encrypting, "seal_modules", seal)
+            for module in (encrypting, footer):
+                patch.setattr(module, "seal_modules", seal)
             patch.setattr(sealing, "seal_header", pad_header)
             config = parquet.EncryptionConfig(KEY, column_keys={"s": KEYS[32]}, **options)
             parquet.encrypt(plain, sink, config)
