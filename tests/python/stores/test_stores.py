@@ -66,7 +66,7 @@ def test_objects_of_the_peer_are_read_and_ours_there(moto: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["memory", "file"])
 def test_files_of_other_schemes(scheme: str, tmp_path: Path) -> None:
-    place = f"{scheme}://{tmp_path if scheme == 'file' else 'bucket'}"
+    place = f"{scheme}://{tmp_path if scheme == 'file' else tmp_path.name}"
     (tmp_path / "plain").write_bytes(TEXT)
     sealed = f"{place}/sealed"
     formats.encrypt_file(tmp_path / "plain", sealed, KEY)
