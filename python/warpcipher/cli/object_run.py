@@ -21,7 +21,7 @@ from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
 from warpcipher.fleet.job import Counts, Job, Problems, Runner, Threads
-from warpcipher.fleet.journal import Done, Journal, JournalError
+from warpcipher.fleet.journal import Done, Journal
 from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, item_of, join, split
 from warpcipher.fleet.work import Outcome, StoppedError, Work
 from warpcipher.formats.sealed import Sealed
@@ -271,12 +271,7 @@ class ObjectRun(Transfer):
         settings, work, sealed = self._settings, self._work_of(plan), self._sealed_of()
         name = "\0".join([work.task, *sorted(plan.items.roots.values()), plan.target or ""])
         place = None if settings.dry_run else plan.journal
-        if place is not None and work.target is not None and not stores.is_url(place):
-            work.target.prepare()
-        try:
-            journal = Journal(place, sealed, name, fresh=settings.force)
-        except JournalError as error:
-            raise usage(str(error)) from None
+        journal = Journal(place, sealed, name, fresh=settings.force)
         try:
             there = None
             if work.target and not (journal.found or plan.output or settings.force):
@@ -288,6 +283,9 @@ class ObjectRun(Transfer):
                     "journal with --journal, or replace them with --force"
                 )
             job = Job(work, sealed, journal, self._filter(), plan.tree, self._say)
+            if place is not None and work.target is not None and not stores.is_url(place):
+                work.target.prepare()
+            journal.begin()
             self._doing = work
             self._run_job(job, total)
         except BaseException:

@@ -26,7 +26,7 @@ from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
 from .filters import Filter
 from .journal import Journal
-from .places import PRIVATE, Item, Skipped, Target
+from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, item_of
 from .work import Outcome, Work
 
 AHEAD = 20_000
@@ -123,7 +123,7 @@ class Threads:
 @dataclass
 class Counts:
     """Objects and bytes of a job. listed: what is known so far; known: all of it is; before: done
-    by an earlier run; gone: done before, and no longer there."""
+    by an earlier run."""
 
     listed: int = 0
     listed_bytes: int = 0
@@ -201,13 +201,14 @@ class Job:
 
     def listed(self) -> Iterator[Item | Skipped]:
         """What may be done, without what jobs and trees leave for themselves."""
-        extension = self.work.extension
+        extension, encrypts = self.work.extension, self.work.task == "encrypt"
         for item in self.work.items:
-            last = item.name.rpartition("/")[2]
-            if last.startswith(PRIVATE) or (self.work.task != "encrypt" and is_own(item.name)):
+            if is_of_a_job(item.name) or (not encrypts and is_own(item.name)):
                 continue
-            foreign = self.work.task != "encrypt" and not self.work.output
-            if isinstance(item, Item) and foreign and not item.name.endswith(extension):
+            foreign = not encrypts and not self.work.output
+            if encrypts and item.name.rpartition("/")[2].startswith(PRIVATE):
+                yield Skipped(item.name, "a name that warpcipher keeps for itself")
+            elif isinstance(item, Item) and foreign and not item.name.endswith(extension):
                 yield Skipped(item.name, f"its name does not end in {extension}")
             else:
                 yield item
@@ -287,6 +288,8 @@ class Job:
             self.compare(manifest)
         if self.work.target is not None:
             self.work.target.prepare()
+            if len(self.journal):
+                self._look_for_outputs(self.work.target)
         listing = _Listing(self.listed(), self.takes)
         counts = listing.counts
         try:
@@ -306,6 +309,24 @@ class Job:
         if self.tree and self.work.task == "encrypt" and self.work.target is not None:
             self._write_manifest(self.work.target)
         return counts
+
+    def _look_for_outputs(self, target: Target) -> None:
+        """Makes the journal forget objects whose outputs are gone or of another size."""
+        extension, encrypts = self.work.extension, self.work.task == "encrypt"
+
+        def there() -> Iterator[tuple[str, int]]:
+            if self.work.output:
+                with contextlib.suppress(FileNotFoundError):
+                    size = item_of(target.place(self.work.output), "").size
+                    yield from ((done.name, size) for done in list(self.journal.rows()))
+                return
+            for item in target.all():
+                if not encrypts:
+                    yield item.name + extension, item.size
+                elif item.name.endswith(extension):
+                    yield item.name.removesuffix(extension), item.size
+
+        self.journal.keep(there(), sealed=encrypts)
 
     def takes(self, item: Item) -> bool:
         """Whether the filter takes an object, by its name before encryption."""

@@ -24,7 +24,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 import warpcipher as wc
@@ -66,8 +66,8 @@ class Journal:
     is kept in `place`, a local path or the URL of an object; None: nowhere."""
 
     def __init__(self, place: str | None, sealed: Sealed, job: str, *, fresh: bool = False) -> None:
-        """job: its name, which a second call gives again. fresh: what an earlier run left is
-        dropped. Raises JournalError, OSError."""
+        """Reads it; nothing is written before `begin`. job: its name, which a second call gives
+        again. fresh: what an earlier run left is dropped. Raises JournalError, OSError."""
         self._fresh = fresh
         self._place = place
         self._sealed = sealed
@@ -80,23 +80,37 @@ class Journal:
         )
         self._new: list[Done] = []
         self._file: IO[bytes] | None = None
-        self._end = 0
+        self._end = len(MAGIC)
         self._next = time.monotonic() + LEAST_SECONDS
         self.found = False
         """Whether an earlier run left one."""
         if place is not None:
             try:
-                self._file = self._open(place)
-                self.found = self._load(self._file)
-                if not self.found:  # so that a run that is killed has one from its beginning on
-                    self._write()
+                with contextlib.suppress(FileNotFoundError):
+                    self._file = self._open(place)
+                if self._file is not None:
+                    self.found = self._load(self._file)
             except BaseException:
                 self.close()
                 raise
 
-    def _open(self, place: str) -> IO[bytes]:
+    def begin(self) -> None:
+        """Makes the journal where an earlier run left none, so that a run that is killed has one
+        from its beginning on. Raises JournalError, OSError."""
+        if self._place is None or self.found:
+            return
+        if self._file is None:
+            self._file = self._open(self._place, os.O_CREAT | os.O_EXCL)
+        self._file.seek(0)
+        self._file.write(MAGIC)
+        self._write()
+
+    def _open(self, place: str, flags: int = 0) -> IO[bytes]:
         if not stores.is_url(place):
-            descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+            except FileExistsError:
+                raise JournalError(f"{place}: another run writes this journal now") from None
             file = os.fdopen(descriptor, "r+b")
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +129,7 @@ class Journal:
         return copy
 
     def _load(self, file: IO[bytes]) -> bool:
-        """Takes what an earlier run left, and cuts off a part that is not whole."""
+        """Takes what an earlier run left, but for a part that is not whole."""
         begin = file.read(len(MAGIC))
         if begin != MAGIC and not MAGIC.startswith(begin):
             raise JournalError(f"{self._place} is no journal of a job: name another with --journal")
@@ -128,11 +142,7 @@ class Journal:
                 break
             self._take(file.read(length), end + 8 + length == size)
             end += 8 + length
-        file.truncate(end)
-        if not end:
-            file.seek(0)
-            file.write(MAGIC)
-        self._end = max(end, len(MAGIC))
+        self._end = max(end, len(MAGIC))  # where the next part is written, and ends the file
         return end > len(MAGIC)
 
     def _take(self, data: bytes, last: bool) -> None:
@@ -158,6 +168,22 @@ class Journal:
                 "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [(os.fsencode(line.name), *line[1:]) for line in lines],
             )
+
+    def keep(self, there: Iterable[tuple[str, int]], *, sealed: bool) -> None:
+        """Forgets the objects whose outputs are gone or of another size. there: the name of each
+        object that has one, and its bytes; sealed: of the encrypted form."""
+        pairs = ((os.fsencode(name), size) for name, size in there)
+        with self._table as table:
+            table.execute("BEGIN")
+            table.execute("CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size) WITHOUT ROWID")
+            table.executemany("INSERT OR REPLACE INTO there VALUES (?, ?)", pairs)
+            table.execute(
+                "DELETE FROM done WHERE NOT EXISTS (SELECT 1 FROM there"
+                " WHERE there.name = done.name"
+                " AND there.size = CASE WHEN ? THEN sealed ELSE done.size END)",
+                (sealed,),
+            )
+            table.execute("DROP TABLE there")
 
     def get(self, name: str) -> Done | None:
         """The finished object of that name."""

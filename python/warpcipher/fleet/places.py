@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,17 +30,18 @@ if TYPE_CHECKING:
 
 PRIVATE = ".warpcipher-"
 """What the names of journals and of unfinished outputs begin with."""
+_OWN = re.compile(r"\.warpcipher-(journal.*|[0-9a-f]+\.part)", re.DOTALL)
 
 
 class Item(NamedTuple):
     """An object of a job. name: in the job; modified: nanoseconds since 1970; version: of the
-    store, "" where it has none; mode: of a local file."""
+    store, "" where it has none; mode: of a local file, None for an object of a store."""
 
     name: str
     size: int
     modified: int
     version: str = ""
-    mode: int = 0o644
+    mode: int | None = None
 
     @property
     def state(self) -> str:
@@ -52,6 +54,11 @@ class Skipped(NamedTuple):
 
     name: str
     reason: str
+
+
+def is_of_a_job(name: str) -> bool:
+    """Whether an object is a journal, or an output that a run which was killed left."""
+    return _OWN.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def is_prefix(place: str) -> bool:
@@ -274,12 +281,14 @@ class Target:
         if any(part in ("", ".", "..") for part in (*above, last)):
             raise OSError(errno.EINVAL, "this name of an object can be no name of a file", place)
         folder = _folder(self.place_of_all, tuple(above), create=True)
-        with NewFile(folder, last, place) as new:
+        with NewFile(folder, last, place, 0o666) as new:
+            mode = stat.S_IMODE(os.fstat(new.fileno()).st_mode)  # less the umask's part
+            os.fchmod(new.fileno(), 0o600)
             with open(new.fileno(), "wb", buffering=0, closefd=False) as file:
                 yield file
-            mask = os.umask(0o022)
-            os.umask(mask)
-            os.fchmod(new.fileno(), item.mode if item is not None else 0o666 & ~mask)
+            if item is not None and item.mode is not None:
+                mode = item.mode
+            os.fchmod(new.fileno(), mode)
             if item is not None:
                 os.utime(new.fileno(), ns=(item.modified, item.modified))
             new.give_name(replace=replace)
@@ -289,12 +298,15 @@ class Target:
         return Items({"": self.place_of_all}, frozenset({""})).opened(name)
 
     def listed(self) -> Iterator[Item]:
-        """All objects that are there, but for what jobs leave for themselves."""
+        """All objects that are there, but for what jobs and trees leave for themselves."""
+        return (item for item in self.all() if not is_of_a_job(item.name) and not is_own(item.name))
+
+    def all(self) -> Iterator[Item]:
+        """All objects that are there."""
         if not stores.is_url(self.place_of_all) and not os.path.isdir(self.place_of_all):
             return
         for item in _below(self.place_of_all):
-            own = item.name.rpartition("/")[2].startswith(PRIVATE) or is_own(item.name)
-            if isinstance(item, Item) and not own:
+            if isinstance(item, Item):
                 yield item
 
     def remove(self, name: str) -> None:

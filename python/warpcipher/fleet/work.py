@@ -24,6 +24,9 @@ Task = Literal["encrypt", "decrypt", "check"]
 
 FIRST_DELAY = 0.5  # seconds before the second attempt; each further one waits twice as long
 LONGEST_DELAY = 30.0
+NO_MODE = 0o644
+"""Of an object of a store in a manifest, which has a mode for each file. A file that gets it back
+gets what the umask leaves."""
 _FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError)
 
 
@@ -146,7 +149,9 @@ class Work:
                 return Outcome(item, done, None, attempt, time.perf_counter() - start)
             except OSError as problem:
                 error = problem
-                if attempt > self.retries or isinstance(problem, _FINAL) or stopped():
+                if attempt > self.retries or stopped() or isinstance(problem, _FINAL):
+                    break
+                if problem.errno == errno.EINVAL:  # of the name
                     break
             except (wc.InvalidTag, ValueError, MemoryError, wc.EngineError, StoppedError) as other:
                 error = other
@@ -184,7 +189,8 @@ class Work:
                         )
                 if source.count != item.size:
                     raise OSError(errno.ESTALE, "the object changed while it was read")
-        return Done(item.name, item.state, item.mode, item.modified, *sizes, head_of(head))
+        mode = NO_MODE if item.mode is None else item.mode
+        return Done(item.name, item.state, mode, item.modified, *sizes, head_of(head))
 
     @contextlib.contextmanager
     def _writing(self, item: Item, entry: Entry | None) -> Iterator[Any]:
@@ -193,7 +199,8 @@ class Work:
             return
         of = item
         if entry is not None:
-            of = item._replace(modified=entry.mtime, mode=entry.mode)
+            mode = None if entry.mode == NO_MODE else entry.mode
+            of = item._replace(modified=entry.mtime, mode=mode)
         name = self.output_of(item.name)
         with self.target.writing(
             name, of if self.preserves else None, replace=self.replace

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import importlib
 import re
 from collections.abc import Iterator
@@ -80,8 +81,8 @@ class CloudStore(Store):
         except ValueError as error:
             if "parse path" not in str(error):
                 raise
-            text = f"{self.url(path)}: a name with empty parts, . or .. is read by no path"
-            raise ValueError(text) from None
+            text = "a name with empty parts, . or .. is read by no path"
+            raise OSError(errno.EINVAL, text, self.url(path)) from None
 
     def _failure(self, path: str, error: BaseException) -> OSError:
         text, url = str(error).partition("\n\nDebug source")[0], self.url(path)

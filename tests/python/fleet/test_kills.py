@@ -74,6 +74,19 @@ def test_a_command_that_is_killed_goes_on(bucket: Any, tmp_path: Path) -> None:
     run("check", "--key", "key", "s3://jobs/sealed/", cwd=tmp_path)
 
 
+def test_a_name_that_no_request_takes(bucket: Any, tmp_path: Path) -> None:
+    """It fails by itself, and the others are done."""
+    (tmp_path / "key").touch(0o600)
+    (tmp_path / "key").write_bytes(secrets.token_bytes(32))
+    for name in ("a", "d/../../../up", "dbl//x"):
+        bucket.put_object(Key=f"esc/{name}", Body=b"text")
+    given = ("--key", "key", "s3://jobs/esc/", "-o", "s3://jobs/some/")
+    done = run("encrypt", *given, "--no-manifest", cwd=tmp_path, expect=4)
+    assert b"1 object done, 2 failed" in done.stderr
+    assert done.stderr.count(b"with empty parts, . or ..") == 2
+    assert contents(bucket, "some/").keys() == {"a.cobblestone"}
+
+
 def test_streams_and_interrupts(bucket: Any, tmp_path: Path) -> None:
     (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_bytes(secrets.token_bytes(32))
