@@ -265,8 +265,8 @@ def test_an_exception_of_progress_leaves_no_plaintext_in_buffers_and_ends_the_ru
     slots: list[Any] = []
     make = stream._Slot.__init__
 
-    def remembered(self: Any, cipher: Any) -> None:
-        make(self, cipher)
+    def remembered(self: Any, *arguments: Any) -> None:
+        make(self, *arguments)
         slots.append(self)
 
     monkeypatch.setattr(stream._Slot, "__init__", remembered)
