@@ -69,7 +69,7 @@ class OtherStore(Store):
         """The version is looked at after the read: a store that this class is for has no other
         way."""
         try:
-            data = bytes(self._system.cat_file(self.url(path), offset, offset + length))
+            data = bytes(self._system.cat_file(self.url(path), start=offset, end=offset + length))
         except FileNotFoundError:
             raise changed(info.url) from None
         if len(data) != length or self.stat(path).version != info.version:
