@@ -230,7 +230,8 @@ def rekey_file(
     The text is in memory only, some pieces at a time. Before the new file gets its name it is read
     back and decrypted, and its text compared by SHA-256; where the new key cannot decrypt
     (recipients, public keys), it is compared with what was written. Raises as `formats.open` and
-    `encrypt_file`; OSError where the source changed meanwhile; then nothing was written.
+    `encrypt_file`; ValueError for a new file in an encrypted tree, whose manifest lists its files;
+    OSError where the source changed meanwhile; then nothing was written.
 
     >>> import pathlib
     >>> from warpcipher import formats
@@ -247,8 +248,8 @@ def rekey_file(
     new_chosen, new_key = take(new_format, new_key, new_options)
     source, target = stores.local_path(source), stores.local_path(target)
     if target is None:
-        require_no_tree_at(source)
         target, replace = source, True
+    require_no_tree_at(target)
     check = _unchanged(source)
     with DecryptedFile(reading(source, key, chosen, options)) as file:
 

@@ -54,8 +54,8 @@ def rewrap_file(
     The header is authenticated and made again; the data is not decrypted: the kernel copies it, and
     the text of armor is written again. The data key stays the same, so anyone who kept it, or the
     old header and a key, can still read the data: `rekey_file` takes a fresh one. Raises
-    InvalidTag, FormatError, ValueError (a format without a wrapping key, a file of an encrypted
-    tree, whose manifest has its header), OSError; then nothing was written.
+    InvalidTag, FormatError, ValueError (a format without a wrapping key, a new file in an encrypted
+    tree, whose manifest has the headers), OSError; then nothing was written.
 
     >>> import pathlib
     >>> from warpcipher import formats
@@ -70,8 +70,8 @@ def rewrap_file(
     options = checked_options(options)
     path, out = stores.local_path(path), stores.local_path(out)
     if out is None:
-        require_no_tree_at(path)
         out, replace = path, True
+    require_no_tree_at(out)
     if stores.is_url(path) or stores.is_url(out):
         how: dict[str, Any] = {"format": format, "options": options, "keep": keep}
         _rewrap_object(path, key, new_key, out, replace=replace, copy=copy, **how)

@@ -143,8 +143,11 @@ def test_damage_and_cuts_of_the_header(tmp_path: Path, armor: bool) -> None:
 def test_a_file_of_a_tree_is_refused_in_its_place(tmp_path: Path) -> None:
     made(tmp_path / "x")
     (tmp_path / "MANIFEST.warpcipher").write_bytes(b"")
-    with pytest.raises(ValueError, match="part of the tree"):
-        formats.rewrap_file(tmp_path / "x", ME, YOU)
+    for out in (None, tmp_path / "x"):
+        with pytest.raises(ValueError, match="part of the tree"):
+            formats.rewrap_file(tmp_path / "x", ME, YOU, out)
+        with pytest.raises(ValueError, match="part of the tree"):
+            formats.rekey_file(tmp_path / "x", out, ME, YOU)
     (tmp_path / "MANIFEST.warpcipher").unlink()
     formats.rewrap_file(tmp_path / "x", ME, YOU)
 
