@@ -146,7 +146,8 @@ def _rewrap_object(
     with contextlib.ExitStack() as stack:
         if not stores.is_url(path):
             file: Any = stack.enter_context(io.FileIO(path, opener=open_seekable))
-            size = os.fstat(file.fileno()).st_size
+            before = os.fstat(file.fileno())
+            size = before.st_size
         else:
             info = stores.stat(path)
             file = stack.enter_context(stores.open_object(path, info))
@@ -175,6 +176,8 @@ def _rewrap_object(
             if stores.is_url(out)
             else replaced(out, replace=replace)
         )
+        if not stores.is_url(path):  # looked at before the new object appears
+            stack.enter_context(steady(file.fileno(), before))
         made.write_to(target)
 
 
