@@ -139,18 +139,11 @@ def _beside(url: str) -> str:
     return f"{url.rpartition('/')[0]}/.warpcipher-{os.urandom(8).hex()}.part"
 
 
-def _size_at(url: str) -> int | None:
-    try:
-        return stores.stat(url).size
-    except FileNotFoundError:
-        return None
-
-
-def _move_object(source: str, target: str, made: Rekeyed) -> None:
-    """Gives an object that was proved another's place: by the store's own copy, where it has
-    one."""
-    if stores.replace_beginning(source, 0, b"", dest=target):
-        if _size_at(target) != made.sealed:
+def _move_object(source: str, target: str, there: stores.ObjectInfo, made: Rekeyed) -> None:
+    """Gives an object that was proved another's place: by the store's own copy, where it has one,
+    on the condition that the other is still the one that was there."""
+    if stores.replace_beginning(source, 0, b"", dest=target, replaces=there.version):
+        if stores.stat(target).size != made.sealed:
             raise OSError(f"the store's copy of {source} to {target} has another size")
     else:
         with stores.open_object(source) as file, stores.writing(target, size=made.sealed) as writer:
@@ -166,7 +159,9 @@ def _rekey_to_object(
     check: Callable[[], None],
 ) -> Rekeyed:
     """A new object, proved before it takes the place of one that is there. size: of the text."""
-    there = _size_at(target) is not None
+    there = None
+    with contextlib.suppress(FileNotFoundError):
+        there = stores.stat(target)
     if there and not replace:
         raise FileExistsError(errno.EEXIST, "there is an object of this name", target)
     place = _beside(target) if there else target
@@ -178,7 +173,7 @@ def _rekey_to_object(
             made.prove(file)
         check()
         if there:
-            _move_object(place, target, made)
+            _move_object(place, target, there, made)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             stores.remove(place)

@@ -126,17 +126,19 @@ def replace_beginning(
     *,
     dest: str | None = None,
     version: str | None = None,
+    replaces: str | None = None,
 ) -> bool:
     """Writes an object again with another beginning, the rest copied by the store itself; False:
     this store cannot, and nothing was done.
 
     old_length: bytes that `beginning` takes the place of. dest: the new object, in the same store;
     None: url itself. version: of ObjectInfo; OSError (ESTALE) where the store holds another.
-    Raises as `stat`.
+    replaces: the same of the object at `dest`, which hands its attributes and tags on; None: those
+    of `url` are copied, and whatever `dest` holds is replaced. Raises as `stat`.
     """
     store, path = store_of(url)
     other, target = (store, path) if dest is None else store_of(dest)
-    return store.replace_beginning(path, old_length, beginning, other, target, version)
+    return store.replace_beginning(path, old_length, beginning, other, target, version, replaces)
 
 
 __all__ = [

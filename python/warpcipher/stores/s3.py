@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from . import cloud
 from .store import IN_FLIGHT, ObjectInfo, Store, changed, exists, failure
@@ -135,6 +136,7 @@ class S3Store(cloud.CloudStore):
         other: Store,
         target: str,
         version: str | None,
+        replaces: str | None,
     ) -> bool:
         if not isinstance(other, S3Store) or other.client.meta.endpoint_url != (
             self.client.meta.endpoint_url
@@ -149,13 +151,15 @@ class S3Store(cloud.CloudStore):
             if copied > old_length:
                 info = ObjectInfo(self.url(path), size, 0, version)
                 beginning += bytes(self.read(path, old_length, copied - old_length, info))
-            in_place = (other.url(target)) == self.url(path)
-            condition = {"IfMatch": version} if in_place else {}
-            kept = {name: found[name] for name in _KEPT if name in found}
+            if other.url(target) == self.url(path):
+                replaces = version
+            condition = {"IfMatch": replaces} if replaces else {}
+            kept = other._kept(target) if replaces else self._kept(path)
             if copied == size:
-                other.client.put_object(
-                    Bucket=other.bucket, Key=target, Body=beginning, **condition, **kept
-                )
+                with other.told(target):
+                    other.client.put_object(
+                        Bucket=other.bucket, Key=target, Body=beginning, **condition, **kept
+                    )
                 return True
             parts = Parts(other, target, condition, part=len(beginning), **kept)
             try:
@@ -169,6 +173,28 @@ class S3Store(cloud.CloudStore):
                 parts.__exit__(type(error), error, None)
                 raise
         return True
+
+    def _kept(self, path: str) -> dict[str, Any]:
+        """What an object hands on to one that takes its place or its content. Tags that nobody may
+        read are an error, as rules of access may hang on them."""
+        with self.told(path):
+            found = self.client.head_object(Bucket=self.bucket, Key=path)
+            kept = {name: found[name] for name in _KEPT if name in found}
+            try:
+                tags = self.client.get_object_tagging(Bucket=self.bucket, Key=path)["TagSet"]
+            except self._botocore.exceptions.ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code == "AccessDenied":
+                    text = (
+                        f"its tags cannot be read, to keep them: allow s3:GetObjectTagging ({code})"
+                    )
+                    raise PermissionError(errno.EACCES, text, self.url(path)) from None
+                if code != "NotImplemented":  # a store without tags
+                    raise
+                tags = []
+        if tags:
+            kept["Tagging"] = urlencode({tag["Key"]: tag["Value"] for tag in tags})
+        return kept
 
 
 class Parts:
@@ -226,12 +252,12 @@ class Parts:
         while self._sent:
             self._done.append(self._sent.popleft().result())
         try:
-            self._client.complete_multipart_upload(
-                **self._place, MultipartUpload={"Parts": self._done}, **self._condition
-            )
-        except self._client.exceptions.ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code == "PreconditionFailed" and "IfNoneMatch" in self._condition:
+            with self._store.told(self._path):
+                self._client.complete_multipart_upload(
+                    **self._place, MultipartUpload={"Parts": self._done}, **self._condition
+                )
+        except OSError as error:
+            if error.errno == errno.ESTALE and "IfNoneMatch" in self._condition:
                 raise exists(self._store.url(self._path)) from None
             raise
         self._pool.shutdown()

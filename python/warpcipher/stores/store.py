@@ -82,6 +82,7 @@ class Store(abc.ABC):
         other: Store,
         target: str,
         version: str | None,
+        replaces: str | None,
     ) -> bool:
         """As `stores.replace_beginning`; other: the store that `target` lies in."""
         return False

@@ -14,7 +14,7 @@ import pytest
 from crypt4gh_cases import ME as READER
 from format_cases import paint
 from warpcipher import InvalidTag, formats, stores
-from warpcipher.formats import Options, age, crypt4gh, rekey
+from warpcipher.formats import Options, age, crypt4gh, rekey, rewrap
 
 pytest.importorskip("cryptography")
 pytest.importorskip("fsspec")
@@ -36,9 +36,16 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     made: list[tuple[str, str, int]] = []
 
     def replace_beginning(
-        url: str, old: int, beginning: bytes, *, dest: str | None = None, version: str | None = None
+        url: str,
+        old: int,
+        beginning: bytes,
+        *,
+        dest: str | None = None,
+        version: str | None = None,
+        replaces: str | None = None,
     ) -> bool:
         assert version in (None, stores.stat(url).version)
+        assert replaces is None or replaces == stores.stat(dest or url).version
         put(dest or url, beginning + get(url)[old:])
         made.append((url, dest or url, len(beginning)))
         return True
@@ -123,10 +130,11 @@ def test_what_cannot_be_leaves_the_object(bucket: str) -> None:
         with pytest.raises(kind):
             change()
     put(f"{bucket}/t/MANIFEST.warpcipher", b"")
-    with pytest.raises(ValueError, match="part of the tree"):
-        formats.rewrap_file(url, ME, YOU)
-    with pytest.raises(ValueError, match="part of the tree"):
-        formats.rekey_file(url, None, ME, YOU)
+    for out in (None, url, f"{bucket}/t/new"):
+        with pytest.raises(ValueError, match="part of the tree"):
+            formats.rewrap_file(url, ME, YOU, out)
+        with pytest.raises(ValueError, match="part of the tree"):
+            formats.rekey_file(url, out, ME, YOU)
     formats.rewrap_file(url, ME, YOU, f"{bucket}/elsewhere")
     assert get(url) == before
     assert names(bucket) == {"MANIFEST.warpcipher", "a", "elsewhere"}
@@ -190,6 +198,24 @@ def test_an_object_that_changes_meanwhile(
         formats.rekey_file(url, None, key, bytes(range(16)))
     assert get(url) == other
     assert names(bucket) == {"a", "b"}
+
+
+def test_a_file_that_changes_while_it_becomes_an_object(
+    bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sealed(f"{bucket}/a")
+    (tmp_path / "a").write_bytes(get(f"{bucket}/a"))
+    write = rewrap._Rewrapped.write_to
+
+    def and_change(self: Any, target: Any) -> None:
+        write(self, target)
+        with (tmp_path / "a").open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(rewrap._Rewrapped, "write_to", and_change)
+    with pytest.raises(OSError, match="changed while it was read"):
+        formats.rewrap_file(tmp_path / "a", ME, YOU, f"{bucket}/b")
+    assert names(bucket) == {"a"}
 
 
 def test_the_command(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ class Request:
         """A name as those of the API, short."""
         if self.method == "GET" and "list-type" in self.query:
             return "list"
+        if "tagging" in self.query:
+            return "tags"
         if "uploads" in self.query:
             return "begin" if self.method == "POST" else "list-uploads"
         if "uploadId" in self.query:
@@ -220,6 +222,10 @@ def _refused(store: Store, request: Request) -> bool:
     return request.headers.get("if-match", etag).strip('"') != etag.strip('"')
 
 
+def _tags(store: Store, request: Request) -> Answer:
+    return 200, element("Tagging", TagSet=""), {}
+
+
 def _put(store: Store, request: Request) -> Answer:
     if _refused(store, request):
         return 412, error("PreconditionFailed"), {}
@@ -305,6 +311,7 @@ def _list(store: Store, request: Request) -> Answer:
 _KINDS: dict[str, Callable[[Store, Request], Answer]] = {
     "get": _get,
     "head": _get,
+    "tags": _tags,
     "put": _put,
     "delete": _delete,
     "begin": _begin,

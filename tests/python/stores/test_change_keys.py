@@ -82,6 +82,37 @@ def test_rekey_in_place(server: small_s3.Store) -> None:
     assert not server.uploads
 
 
+@pytest.mark.parametrize("size", [1000, len(TEXT)])
+def test_a_write_at_the_last_moment_is_not_lost(server: small_s3.Store, size: int) -> None:
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(TEXT[:size]), sealed, ME)
+    server.put("bucket/a", sealed.getvalue())
+
+    def exchange(request: small_s3.Request) -> Any:
+        last = request.kind in ("put", "complete") and request.key == "bucket/a"
+        return (lambda _: server.put("bucket/a", b"other")) if last else None
+
+    server.fault = exchange
+    with pytest.raises(OSError, match=r"changed.*s3://bucket/a"):
+        formats.rekey_file(URL, None, ME, bytes(32))
+    assert server.objects["bucket/a"][0] == b"other"
+    assert list(server.objects) == ["bucket/a"]
+    assert not server.uploads
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "NotImplemented"])
+def test_tags_that_cannot_be_read(server: small_s3.Store, code: str) -> None:
+    status = 403 if code == "AccessDenied" else 501
+    server.fault = lambda request: (status, code) if request.kind == "tags" else None
+    if code == "NotImplemented":
+        formats.rewrap_file(URL, ME, YOU)
+        assert opened(URL, YOU) == TEXT
+    else:
+        with pytest.raises(PermissionError, match=r"GetObjectTagging.*s3://bucket/a"):
+            formats.rewrap_file(URL, ME, YOU)
+        assert opened(URL, ME) == TEXT
+
+
 def test_an_object_that_changes_meanwhile(server: small_s3.Store) -> None:
     other = bytes(1000)
 

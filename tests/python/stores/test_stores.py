@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from warpcipher import formats, stores, weights
+from warpcipher.formats import age
 
-pytest.importorskip("fsspec")
+fsspec = pytest.importorskip("fsspec")
 server = pytest.importorskip("moto.server")
 boto3 = pytest.importorskip("boto3")
 pytest.importorskip("obstore")
@@ -62,6 +65,50 @@ def test_objects_of_the_peer_are_read_and_ours_there(moto: Any) -> None:
     with pytest.raises(FileNotFoundError, match="s3://nothing/name"):
         stores.open_object("s3://nothing/name").read()
     assert "Uploads" not in moto.list_multipart_uploads(Bucket="bucket")
+
+
+@pytest.mark.parametrize("size", [1000, len(TEXT)])
+def test_attributes_stay_where_keys_change(moto: Any, size: int) -> None:
+    me, you = age.Identity.generate(), age.Identity.generate()
+    place = {"Bucket": "bucket", "Key": "kept"}
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(TEXT[:size]), sealed, me)
+    given: dict[str, Any] = {
+        "ContentType": "application/age",
+        "Metadata": {"owner": "me"},
+        "StorageClass": "STANDARD_IA",
+    }
+    tags = {"class": "secret + more=1", "of": "me"}
+    moto.put_object(**place, **given, Body=sealed.getvalue(), Tagging=urlencode(tags))
+
+    def require_attributes(key: str) -> None:
+        at = place | {"Key": key}
+        found = moto.head_object(**at)
+        assert {name: found[name] for name in given} == given
+        set_of_tags = moto.get_object_tagging(**at)["TagSet"]
+        assert {tag["Key"]: tag["Value"] for tag in set_of_tags} == tags
+
+    formats.rewrap_file("s3://bucket/kept", me, you)
+    require_attributes("kept")
+    formats.rewrap_file("s3://bucket/kept", you, me, "s3://bucket/copy")
+    require_attributes("copy")
+    formats.rekey_file("s3://bucket/kept", None, you, KEY)
+    require_attributes("kept")
+    with formats.open("s3://bucket/kept", KEY) as file:
+        assert file.read() == TEXT[:size]
+
+
+def test_a_file_system_with_arguments_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = fsspec.get_filesystem_class("memory")
+
+    def cat_file(self: Any, path: str, recursive: bool = False, start: Any = None, end: Any = None):
+        return read(self, path, start, end)
+
+    read = memory.cat_file
+    monkeypatch.setattr(memory, "cat_file", cat_file)
+    with stores.writing("memory://order/name") as writer:
+        writer.write(TEXT[:1000])
+    assert stores.open_object("memory://order/name").read_at(5, 100) == TEXT[5:105]
 
 
 @pytest.mark.parametrize("scheme", ["memory", "file"])
