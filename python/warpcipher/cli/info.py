@@ -21,6 +21,7 @@ from .errors import (
     complain,
     counted,
     epilog,
+    is_url,
     shown,
     usage,
 )
@@ -53,7 +54,8 @@ def info(
 ) -> None:
     """Show what encrypted files may be, without their key; and what this installation can do.
 
-    Of models it lists the tensors: of a file that is encrypted as a whole only with --key. Files
+    A FILE may be a URL, or the prefix of an encrypted tree. Of models it lists the tensors: of a
+    file that is encrypted as a whole, or lies at a URL, only with --key. Files
     of age, Crypt4GH and ags1 have a magic number: without the key the size and the first byte show
     which of the other formats a file can be. With --key or -i the answer is certain: exit code 3
     means that the key does not open the file.
@@ -65,6 +67,10 @@ def info(
         raise usage("name a FILE, or give --engines, --algorithms or --formats")
     if (choice or people) and not paths:
         raise usage("a key is for a FILE: name one")
+    if any("://" in path for path in paths):
+        from warpcipher import stores
+
+        paths = tuple(map(stores.local_path, paths))
     document: Entry = {"version": wc.__version__}
     looks = Looks()
     if paths:
@@ -129,6 +135,8 @@ def _is_signed(path: str) -> bool:
 
     if path == keys.STANDARD:
         raise usage("info needs the size and the beginning of a file: standard input (-) has none")
+    if is_url(path):
+        return False  # a model there is read only with the format's key
     kind = os.stat(path).st_mode  # noqa: PTH116 - Path("") is the current folder
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise usage(f"{shown(path)} is not a regular file")
@@ -178,7 +186,8 @@ def _file(path: str, key: object, context: bytes) -> Entry:
         key=lambda entry: not entry["name_fits"]
     )  # stable: the formats' order otherwise
     certain = answer.certain
-    model = describe_model(path, key, context) if certain or key is None else None
+    looks_inside = certain or (key is None and not is_url(path))
+    model = describe_model(path, key, context) if looks_inside else None
     if key is None and model is not None:
         certain, candidates = True, []  # plain tensors, and nothing encrypted
     foreign = answer.foreign if model is None else None

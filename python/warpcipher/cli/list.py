@@ -81,7 +81,9 @@ def list(
 
 
 def _manifest_of(path: str) -> str:
-    """The manifest that a path stands for: it, or the folder that it is in."""
+    """The manifest that a path or URL stands for: it, or the folder that it is in."""
+    if is_url(path):
+        return path if path.endswith(f"/{NAME}") else f"{path.rstrip('/')}/{NAME}"
     if os.path.isdir(path):
         return os.path.join(path, NAME)
     if os.path.basename(path) in (NAME, JOURNAL):
@@ -91,9 +93,19 @@ def _manifest_of(path: str) -> str:
 
 def is_tree(path: str) -> bool:
     """Whether a path is an encrypted tree, or its manifest."""
-    with contextlib.suppress(CliError):
-        return os.path.lexists(_manifest_of(path))
+    with contextlib.suppress(CliError, OSError):
+        manifest = _manifest_of(path)
+        return size_of(manifest) > 0 if is_url(path) else os.path.lexists(manifest)
     return False
+
+
+def size_of(path: str) -> int:
+    """The bytes of a file or object. Raises OSError."""
+    if is_url(path):
+        from warpcipher import stores
+
+        return stores.stat(path).size
+    return os.stat(path).st_size
 
 
 def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
@@ -105,11 +117,11 @@ def read(path: str, key: object, context: bytes, format_name: str = "auto") -> M
     from .jobs import Tree
 
     if is_url(path):
-        from warpcipher.fleet.places import Items
+        from warpcipher.formats.sealed import opened_in
         from warpcipher.formats.tree_parts import Listed
 
         of = Sealed(key, formats.resolve(format_name, key), formats.Options(context=context))
-        return Listed(of, Items({"": path}, frozenset({""})).opened).all()
+        return Listed(of, opened_in(_manifest_of(path).rpartition("/")[0])).all()
     os.stat(path)
     folder, name = os.path.split(_manifest_of(path))
     root = folder or "."
@@ -143,7 +155,7 @@ def describe(path: str, key: object, context: bytes) -> dict[str, Any]:
     """`info` of a tree, or of its manifest: with the key, its content too."""
     return {
         "path": path,
-        "size": os.stat(_manifest_of(path)).st_size,
+        "size": size_of(_manifest_of(path)),
         "certain": key is not None,
         "candidates": [],
         "foreign": None,

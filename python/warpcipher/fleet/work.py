@@ -14,8 +14,7 @@ import warpcipher as wc
 
 from .._tree_names import HEAD_SIZE
 from ..formats import FormatError, Options
-from ..formats.sealed import Sealed
-from ..formats.tree_parts import Listed
+from ..formats.sealed import Probed, Sealed
 from ..formats.trees import Entry, head_of
 from .journal import Done
 from .places import Item, Items, Target
@@ -216,45 +215,11 @@ class Work:
             )
         if self.task == "encrypt" or not (chosen.takes_context and chosen.binds_chunks):
             return self.options
-        beginning = opened.read_at(0, min(item.size, 1 << 16))
-
-        def read_at(at: int, size: int) -> bytes:
-            end = at + size
-            return beginning[at:end] if end <= len(beginning) else bytes(opened.read_at(at, size))
-
-        if sealed.opens(read_at, self.options):
+        source = Probed(opened)
+        if sealed.opens(source.read_at, self.options):
             return self.options
-        return self._in_place(sealed, item, opened, read_at) or self.options
-
-    def _in_place(self, sealed: Sealed, item: Item, opened: Any, read_at: Any) -> Options | None:
-        """The options of an object of a tree. Its tree is that of the nearest manifest above it,
-        which must list it."""
         place = self.items.place(item.name)
-        scheme, mark, path = place.rpartition("://")
-        parts = path.removesuffix(self.extension).split("/")
-        for depth in range(len(parts) - 1, 0, -1):
-            name = "/".join(parts[depth:])
-            root = Items({"": scheme + mark + "/".join(parts[:depth])}, frozenset({""}))
-            bound = sealed.options_of(name)
-            if not sealed.opens(read_at, bound):
-                continue
-            if not self.checks_place:
-                return bound
-            try:
-                entry = Listed(sealed, root.opened).find(name)
-            except FileNotFoundError:
-                raise wc.InvalidTag(
-                    f"the object is part of a tree, {name!r} there, and its manifest is gone: take "
-                    "--no-manifest, which decrypts it without a look at what belongs to the tree"
-                ) from None
-            head = head_of(read_at(0, min(HEAD_SIZE, item.size)))
-            if entry is None or (entry.sealed, entry.head) != (item.size, head):
-                raise wc.InvalidTag(
-                    "this is not the object that the manifest of its tree lists there: it was "
-                    "exchanged, cut or damaged, or is of another time"
-                )
-            return bound
-        return None
+        return sealed.options_in_place(place, source, listed=self.checks_place) or self.options
 
 
 def _compare(entry: Entry | None, source: _Reader) -> None:

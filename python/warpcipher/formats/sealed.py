@@ -11,13 +11,14 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import warpcipher as wc
 
 from .. import stores
 from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
+from ..stores.store import shown
 from .layout import FormatError
 from .stream import decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
@@ -39,6 +40,14 @@ def open_regular(path: str, folder: int | None = None) -> int | None:
     return None
 
 
+class Source(Protocol):
+    """A file or object that is open."""
+
+    @property
+    def size(self) -> int: ...
+    def read_at(self, offset: int, length: int) -> bytes: ...
+
+
 class _Regular(io.FileIO):
     """A regular file, and its bytes when they are asked for."""
 
@@ -46,12 +55,34 @@ class _Regular(io.FileIO):
     def size(self) -> int:
         return os.fstat(self.fileno()).st_size
 
+    def read_at(self, offset: int, length: int) -> bytes:
+        return os.pread(self.fileno(), length, offset)
+
+
+class Probed:
+    """A source whose first bytes are read once: all names that it may have are tried on them."""
+
+    def __init__(self, source: Source) -> None:
+        self.size = source.size
+        self._source = source
+        self._beginning = source.read_at(0, min(self.size, 1 << 16))
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        end = offset + length
+        if end <= len(self._beginning):
+            return self._beginning[offset:end]
+        return bytes(self._source.read_at(offset, length))
+
 
 def opened_in(root: str | os.PathLike[str]) -> Opened:
-    """Opens the files of a tree on this machine by their names in it."""
+    """Opens the files of a tree by their names in it. root: a path or URL."""
 
     @contextlib.contextmanager
     def opened(name: str) -> Iterator[Reader]:
+        if stores.is_url(root):
+            with stores.open_object(f"{root.rstrip('/')}/{name}") as found:
+                yield found
+            return
         descriptor = open_regular(os.path.join(root, name))
         if descriptor is None:
             raise ManifestError("not a regular file, as a manifest is")
@@ -59,6 +90,28 @@ def opened_in(root: str | os.PathLike[str]) -> Opened:
             yield file
 
     return opened
+
+
+def _prefixes_above(url: str, extension: str) -> Iterator[tuple[str, str]]:
+    """The prefixes that an object lies in, the nearest first, and its name in a tree there."""
+    scheme, _, path = url.partition("://")
+    parts = path.removesuffix(extension).split("/")
+    for count in range(1, len(parts)):
+        yield f"{scheme}://{'/'.join(parts[:-count])}", "/".join(parts[-count:])
+
+
+def _tree_of(place: str, extension: str) -> tuple[str | None, list[str]]:
+    """The root of the tree that a file lies in, and its name there; without a manifest above it
+    None, and the names that it may have. Raises OSError."""
+    if not stores.is_url(place):
+        return root_above(place), names_of(place, extension)
+    above = list(_prefixes_above(place, extension))
+    for root, name in above:
+        # A store that does not list objects to this user forbids those that are not there.
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError, PermissionError):
+            stores.stat(f"{root}/{NAME}")
+            return root, [name]
+    return None, [name for _, name in above]
 
 
 class Sealed:
@@ -130,56 +183,70 @@ class Sealed:
         context = context_of_manifest(self.options.context, kind)
         self.seal_text(manifest.to_bytes(), context, writer)
 
-    def options_in_place(self, path: str | os.PathLike[str]) -> Options | None:
+    def options_in_place(
+        self,
+        place: str | os.PathLike[str],
+        source: Probed | None = None,
+        *,
+        listed: bool = True,
+    ) -> Options | None:
         """The options of a file that does not open by itself, if it is one of an encrypted tree.
 
-        Its tree is that of the nearest manifest above it, which must list it. None: it has no tree.
+        place: a path or URL; source: the file, where it is open. Its tree is that of the nearest
+        manifest above it, which must list it, unless `listed` is False. None: it has no tree.
         Raises InvalidTag for a file that is not where its manifest has it, or is without one;
         OSError.
         """
-        path = stores.local_path(path)
-        if stores.is_url(path) or not (self.format.takes_context and self.format.binds_chunks):
+        place = stores.local_path(place)
+        if not (self.format.takes_context and self.format.binds_chunks):
             return None
-        path = os.fsdecode(path)
-        root = root_above(path)
-        names = names_of(path, self.format.extension)
-        if root is not None:
-            self._check_listed(path, root, names[0])
+        if source is None:
+            with (
+                stores.open_object(place)
+                if stores.is_url(place)
+                else _Regular(place, opener=open_seekable)
+            ) as file:
+                return self.options_in_place(place, Probed(file), listed=listed)
+        place = os.fsdecode(place)
+        root, names = _tree_of(place, self.format.extension)
+        if root is not None and listed:
+            self._check_listed(source, root, names[0])
             return self.options_of(names[0])
-        with open(path, "rb", opener=open_seekable) as file:
-            for name in names:
-                if self.opens(file.fileno(), self.options_of(name)):
-                    raise wc.InvalidTag(
-                        f"the file is part of a tree, {name!r} there, and no folder above it has "
-                        f"the tree's {NAME}: move it back, or take `warpcipher decrypt "
-                        "--no-manifest`, which decrypts it without a look at what belongs to the "
-                        "tree"
-                    )
+        for name in names:
+            bound = self.options_of(name)
+            if not self.opens(source.read_at, bound):
+                continue
+            if not listed:
+                return bound
+            raise wc.InvalidTag(
+                f"the file is part of a tree, {name!r} there, and no folder above it has the "
+                f"tree's {NAME}: move it back, or take `warpcipher decrypt --no-manifest`, which "
+                "decrypts it without a look at what belongs to the tree"
+            )
         return None
 
-    def _check_listed(self, path: str, root: str, name: str) -> None:
+    def _check_listed(self, source: Probed, root: str, name: str) -> None:
         """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
         ManifestError if its line is malformed."""
         from .tree_parts import Listed
 
+        tree = shown(root)
         try:
             entry = Listed(self, opened_in(root)).find(name)
         except ManifestError:
             raise
         except (wc.InvalidTag, FormatError):
             raise wc.InvalidTag(
-                f"the file is part of the tree {root!r}, whose manifest this key and context do "
+                f"the file is part of the tree {tree!r}, whose manifest this key and context do "
                 "not open: wrong key or context, or the manifest was changed"
             ) from None
         if entry is None:
             raise wc.InvalidTag(
-                f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it "
+                f"the file lies in the tree {tree!r}, whose manifest lists no file {name!r}: it "
                 "was renamed, moved or added"
             )
-        with open(path, "rb", opener=open_seekable) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != entry.sealed or head_of(file.read(HEAD_SIZE)) != entry.head:
-                raise wc.InvalidTag(
-                    f"this is not the file that the manifest of the tree {root!r} lists there: it "
-                    "was exchanged, cut or damaged, or is of another time"
-                )
+        if source.size != entry.sealed or head_of(source.read_at(0, HEAD_SIZE)) != entry.head:
+            raise wc.InvalidTag(
+                f"this is not the file that the manifest of the tree {tree!r} lists there: it "
+                "was exchanged, cut or damaged, or is of another time"
+            )

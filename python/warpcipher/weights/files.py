@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import warpcipher as wc
 
+from .. import stores
 from .._uncopied import Uncopied
 from ..formats import FormatError, Options
 from ..formats.registry import take
@@ -131,6 +132,8 @@ def _encrypted(path: str, key: object, context: bytes, gds: bool) -> WholeFile:
 def _hint(path: str) -> str:
     """The kind of a file that a key did not open, if its header can be read without one. It is
     only a hint in an error."""
+    if stores.is_url(path):
+        return ""
     try:
         file = WholeFile(path, PlainImage(path))
     except (NoSafetensorsError, OSError):

@@ -14,6 +14,7 @@ import pytest
 import warpcipher as wc
 from cli_support import COMMAND, make_key, run, run_json
 from click.testing import CliRunner
+from step_store import step_store
 from warpcipher import formats
 from warpcipher.cli.app import COMMANDS, MEASURE, cli
 
@@ -128,6 +129,43 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     assert b"the key does not open it, with no context" in done.stderr
     run("info", "--context-hex", "63", "a.cobblestone", "--key", "key", cwd=tmp_path)
     run("info", *arguments[1:], "--context-hex", "63", cwd=tmp_path, expect=2)
+
+
+def test_info_of_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = (tmp_path / make_key(tmp_path)).read_bytes()
+    make_key(tmp_path, "other")
+    monkeypatch.chdir(tmp_path)
+
+    def said(*arguments: str, expect: int = 0) -> str:
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == expect, done.output
+        return done.output
+
+    with step_store() as store:
+        store.put("in/a/b", bytes(50_000))
+        said("encrypt", "--key", "key", "step://in", "-o", "step://tree")
+        Path("plain").write_bytes(bytes(9))
+        formats.encrypt_file("plain", "step://alone", key)
+        one = "step://tree/a/b.cobblestone"
+        for keys, verdict in (((), "may be"), (("--key", "key"), "is")):
+            for url, size in ((one, 50_000), ("step://alone", 9)):
+                output = said("info", url, *keys)
+                assert f"{verdict} cobblestone-256" in output
+                assert f"plaintext  {size} bytes" in output
+            for url in ("step://tree", "step://tree/", "step://tree/MANIFEST.warpcipher"):
+                output = said("info", url, *keys)
+                assert "an encrypted tree" in output
+                assert ("1 file of 50000 bytes" in output) == bool(keys)
+        assert "the key does not open it" in said(
+            "info", "step://alone", "--key", "other", expect=3
+        )
+        assert "the tree 'step://tree', whose manifest this key" in said(
+            "info", one, "--key", "other", expect=3
+        )
+        missing = said("info", "step://in/nothing", expect=4)
+        assert "no such object" in missing
+        assert "plaintext" not in missing
+    assert "plain: 9 bytes" in said("info", f"file://{tmp_path}/plain")
 
 
 def test_one_byte_is_one(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warpcipher as wc
 from cli_support import run
 from click.testing import CliRunner
 from step_store import Killed, StepStore, step_store
-from warpcipher import stores
+from warpcipher import formats, stores
 from warpcipher.cli.app import cli
 from warpcipher.fleet import journal, work
 from warpcipher.fleet.filters import pattern
@@ -233,8 +234,47 @@ def test_one_object_of_a_tree(store: StepStore, there: Path) -> None:
     do("decrypt", "step://out/a/1.cobblestone", "-o", "one")
     assert Path("one").read_bytes() == store.objects["in/a/1"][0]
     store.objects["out/moved.cobblestone"] = store.objects["out/a/1.cobblestone"]
-    do("decrypt", "step://out/moved.cobblestone", "-o", "two", expect=3)
+    said = do("decrypt", "step://out/moved.cobblestone", "-o", "two", expect=3)
+    assert "lists no file 'moved'" in said
     assert not Path("two").exists()
+
+
+@pytest.mark.parametrize("part", [3, 100])
+def test_one_object_of_a_tree_in_python(
+    store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr(tree_parts, "PART", part)
+    encrypt()
+    key, text = Path("key").read_bytes(), store.objects["in/a/1"][0]
+    url = "step://out/a/1.cobblestone"
+
+    def refused(said: str, url: str = url) -> None:
+        with pytest.raises(wc.InvalidTag, match=said):
+            formats.open(url, key)
+        with pytest.raises(wc.InvalidTag, match=said):
+            formats.decrypt_file(url, "step://one", key)
+        with pytest.raises(wc.InvalidTag, match=said):
+            formats.info(url, key)
+        assert "one" not in store.objects
+
+    with formats.open(url, key) as file:
+        assert file.read() == text
+    (candidate,) = formats.info(url, key).candidates
+    assert candidate.plaintext_size == len(text)
+    assert formats.decrypt_file(url, "step://back", key) == len(text)
+    assert store.objects["back"][0] == text
+    with pytest.raises(wc.InvalidTag, match="do not open"):
+        formats.open(url, bytes(32))
+    store.put("out/moved.cobblestone", store.objects["out/a/1.cobblestone"][0])
+    refused("'step://out', whose manifest lists no file 'moved'", "step://out/moved.cobblestone")
+    manifest = store.objects.pop("out/MANIFEST.warpcipher")
+    refused("part of a tree, 'a/1' there, and no folder above")
+    assert "and no folder above" in do("decrypt", url, "-o", "two", expect=3)
+    do("decrypt", url, "-o", "two", "--no-manifest")
+    assert Path("two").read_bytes() == text
+    store.objects["out/MANIFEST.warpcipher"] = manifest
+    store.objects["out/a/1.cobblestone"] = store.objects["out/z.cobblestone"]
+    refused("not the file that the manifest of the tree 'step://out' lists")
 
 
 def test_one_object(store: StepStore, there: Path) -> None:

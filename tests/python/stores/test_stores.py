@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import warpcipher as wc
 from warpcipher import formats, stores, weights
 from warpcipher.formats import age
 
@@ -150,3 +151,5 @@ def test_an_encrypted_model_is_loaded_from_a_url(tmp_path: Path) -> None:
         assert numpy.array_equal(model.get_tensor("b"), tensors["b"])
     with pytest.raises(ValueError, match="no key"):
         weights.load_file(url, framework="np")
+    with pytest.raises(wc.InvalidTag):
+        weights.load_file(url, key=bytes(32), framework="np")
