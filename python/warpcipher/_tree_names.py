@@ -21,12 +21,17 @@ DEEPEST = 16
 """Folders of a path that are tried as a tree's."""
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of a tree is a part of a manifest."""
+    return _PART.fullmatch(name) is not None
+
+
 def is_own(name: str) -> bool:
     """Whether a name in an encrypted tree is the manifest's or of a part of it, the journal's, or
     of an output which a run that was killed left."""
     last = name.rpartition("/")[2]
     return (
-        _PART.fullmatch(name) is not None
+        is_part(name)
         or name in (NAME, JOURNAL)
         or (last.startswith(".warpcipher-") and last.endswith(".part"))
     )

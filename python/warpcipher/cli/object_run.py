@@ -22,7 +22,17 @@ from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
 from warpcipher.fleet.job import Counts, Job, Problems, Runner, Threads
 from warpcipher.fleet.journal import Done, Journal
-from warpcipher.fleet.places import Item, Items, Skipped, Target, is_prefix, item_of, join, split
+from warpcipher.fleet.places import (
+    Item,
+    Items,
+    Skipped,
+    Target,
+    is_prefix,
+    item_of,
+    join,
+    real,
+    split,
+)
 from warpcipher.fleet.work import Outcome, StoppedError, Work
 from warpcipher.formats.sealed import Sealed
 
@@ -100,6 +110,8 @@ class ObjectRun(Transfer):
             )
         if STANDARD in (*given.paths, given.output) and len(given.paths) > 1:
             raise usage("standard input and output take one object")
+        if given.as_json and given.report == STANDARD:
+            raise usage("--json and --report - both write to standard output: give --report a file")
 
     # --- which objects ----------------------------------------------------------------------------
 
@@ -221,9 +233,6 @@ class ObjectRun(Transfer):
         if target is None:
             return
 
-        def real(path: str) -> str:
-            return path if stores.is_url(path) else os.path.realpath(path)
-
         source, made = real(place), real(join(target, output) if output else target)
         ends = [text.rstrip("/") + "/" for text in (source, made)]
         if ends[0] == ends[1] or (not output and (ends[0].startswith(ends[1]))):
@@ -269,7 +278,8 @@ class ObjectRun(Transfer):
 
     def _do_job(self, plan: _Plan, total: Counts) -> None:
         settings, work, sealed = self._settings, self._work_of(plan), self._sealed_of()
-        name = "\0".join([work.task, *sorted(plan.items.roots.values()), plan.target or ""])
+        target = real(plan.target) if plan.target else ""
+        name = "\0".join([work.task, *sorted(map(real, plan.items.roots.values())), target])
         place = None if settings.dry_run else plan.journal
         journal = Journal(place, sealed, name, fresh=settings.force)
         try:
@@ -379,6 +389,8 @@ class ObjectRun(Transfer):
         failure = translate(error, shown(place))
         if failure is None or isinstance(error, StoppedError):
             raise error
+        if isinstance(error, FileExistsError):
+            error = failure = files.exists(str(error.filename))
         if failure.exit_code in (USAGE, ENGINE) and not isinstance(error, (InvalidTag, CliError)):
             raise failure from error
         self._report.fail(place, failure, complain, *others)

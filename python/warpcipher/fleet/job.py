@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import warpcipher as wc
 
-from .._tree_names import is_own
+from .._tree_names import is_own, is_part
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
@@ -306,7 +306,8 @@ class Job:
             listing.close()
             runner.close()
         self.journal.save()
-        if self.tree and self.work.task == "encrypt" and self.work.target is not None:
+        nothing = counts.failed and not len(self.journal)
+        if self.tree and self.work.task == "encrypt" and self.work.target and not nothing:
             self._write_manifest(self.work.target)
         return counts
 
@@ -350,15 +351,11 @@ class Job:
         watch(counts)
 
     def _write_manifest(self, target: Target) -> None:
-        """Gives the tree its manifest, of all that the journal has, and removes parts of one that
-        it had before."""
-        parts: list[str] = []
+        """Gives the tree its manifest, of all that the journal has; removes parts of others."""
         with contextlib.suppress(FileNotFoundError, wc.InvalidTag, ValueError):
-            old = Listed(self.sealed, target.opened)
-            parts = old.names_of_parts
-            if self._is_listed(old):
+            if self._is_listed(Listed(self.sealed, target.opened)):
                 return
-        self._look_for_strangers(target)
+        parts = self._look_for_strangers(target)
         entries = (
             Entry(done.name, "file", done.mode, done.modified, done.size, done.sealed, done.head)
             for done in self.journal.rows(self.work.extension)
@@ -367,17 +364,24 @@ class Job:
         for name in parts:
             target.remove(name)
 
-    def _look_for_strangers(self, target: Target) -> None:
-        """Says which objects of the target the manifest will not list."""
+    def _look_for_strangers(self, target: Target) -> list[str]:
+        """Says which objects of the target the manifest will not list; returns the parts of
+        manifests."""
+        parts = []
         rows = self.journal.rows(self.work.extension)
         ours = (order(done.name, self.work.extension) for done in rows)
         our = next(ours, None)
-        for item in target.listed():
+        for item in target.all():
+            if is_part(item.name):
+                parts.append(item.name)
+            if is_of_a_job(item.name) or is_own(item.name):
+                continue
             place = order(item.name, "")
             while our is not None and our < place:
                 our = next(ours, None)
             if our != place:
                 self.said("strange", item)
+        return parts
 
     def _is_listed(self, old: Listed) -> bool:
         """Whether a manifest has just the entries of the journal."""

@@ -138,14 +138,20 @@ class Journal:
         while end and end + 8 <= size:
             file.seek(end)
             length = int.from_bytes(file.read(8), "big")
-            if end + 8 + length > size:
+            last = end + 8 + length
+            if not length or last > size:
                 break
-            self._take(file.read(length), end + 8 + length == size)
-            end += 8 + length
+            # A loss of power may damage the last part. Earlier ones show that the key fits.
+            data = file.read(length)
+            may_be_cut = last == size and (end > len(MAGIC) or not any(data))
+            if not self._take(data, may_be_cut=may_be_cut):
+                break
+            end = last
         self._end = max(end, len(MAGIC))  # where the next part is written, and ends the file
         return end > len(MAGIC)
 
-    def _take(self, data: bytes, last: bool) -> None:
+    def _take(self, data: bytes, *, may_be_cut: bool) -> bool:
+        """Takes a part. False for a damaged one that may be cut off."""
         if not self._sealed.can_open:
             raise JournalError(
                 "public keys cannot open the journal of an earlier run: add -i FILE of one of its "
@@ -155,11 +161,14 @@ class Journal:
             text = self._sealed.open_text(data, self._context)
             lines = [Done(*fields) for fields in json.loads(text)]
         except (wc.InvalidTag, FormatError):
+            if may_be_cut:
+                return False
             raise JournalError(
-                f"{self._place} is not the journal of this job with this key and context, or was "
-                "damaged: name another with --journal"
+                f"{self._place} is not the journal of this job with this key and context, or of "
+                "other inputs, or was damaged: name another with --journal"
             ) from None
         self._insert(lines)
+        return True
 
     def _insert(self, lines: list[Done]) -> None:
         with self._table:

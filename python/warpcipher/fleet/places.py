@@ -63,10 +63,11 @@ def is_of_a_job(name: str) -> bool:
 
 def is_prefix(place: str) -> bool:
     """Whether a path or URL is a folder or prefix, and not an object. Raises FileNotFoundError
-    where it is neither, OSError."""
+    where it is neither, OSError, ValueError."""
     if not stores.is_url(place):
         return stat.S_ISDIR(os.stat(place).st_mode)
     if place.endswith("/"):
+        stores.store_of(place)  # a ValueError, where it has no bucket
         return True
     try:
         stores.stat(place)
@@ -77,6 +78,11 @@ def is_prefix(place: str) -> bool:
             raise
         return True
     return False
+
+
+def real(place: str) -> str:
+    """A path or URL in a form that another spelling of it has too."""
+    return place.rstrip("/") if stores.is_url(place) else os.path.realpath(place)
 
 
 def join(place: str, name: str) -> str:

@@ -138,7 +138,7 @@ class Work:
         """entry: of an object in the manifest. Raises only what no object is the cause of."""
         start, attempt = time.perf_counter(), 0
         if self.bound and not {"", ".", ".."}.isdisjoint(item.name.split("/")):
-            why = OSError(errno.EINVAL, "no tree has a file of this name: take --no-manifest")
+            why = OSError(errno.EINVAL, "no tree has a file of a name with empty parts, . or ..")
             return Outcome(item, None, why, 0, 0.0)
         while True:
             attempt += 1

@@ -208,11 +208,6 @@ class Listed:
         entries = {**_folders_of(files), **{entry.name: entry for entry in files}}
         return Manifest(self.format, entries, self.id, self.base, self.made)
 
-    @property
-    def names_of_parts(self) -> list[str]:
-        """The names of the files beside the one of the manifest's name."""
-        return [name_of_part(self.id, part.part) for part in self._parts]
-
     def files(self) -> Iterator[Entry]:
         """The files, in `order`. Raises InvalidTag, FormatError, OSError: the parts are read one
         after another, and each is compared with what is said of it."""

@@ -153,6 +153,17 @@ def test_a_manifest_has_parts(
     assert decrypted(store) == plain(store)
 
 
+def test_parts_of_a_run_that_was_killed_go(
+    store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_parts, "PART", 3)
+    orphan = f"out/MANIFEST.warpcipher.{'0' * 32}.000000"
+    store.put(orphan, b"text")
+    encrypt()
+    assert orphan not in store.objects
+    do("check", "step://out")
+
+
 Change = Callable[[StepStore], None]
 
 
@@ -279,7 +290,7 @@ def test_one_object_of_a_tree_in_python(
 
 def test_one_object(store: StepStore, there: Path) -> None:
     do("encrypt", "step://in/z", "-o", "step://one/z")
-    do("encrypt", "step://in/z", "-o", "step://one/z", expect=4)
+    assert "use --force" in do("encrypt", "step://in/z", "-o", "step://one/z", expect=2)
     do("encrypt", "step://in/z", "-o", "step://one/z", "--force")
     do("decrypt", "step://one/z", "-o", "z")
     assert Path("z").read_bytes() == store.objects["in/z"][0]
@@ -362,7 +373,13 @@ def test_a_journal_of_another_job_is_refused(store: StepStore, there: Path) -> N
     assert run_other.exit_code == 2
     assert "is not the journal of this job" in run_other.output
     text = do("encrypt", "step://in", "-o", "step://else", "--journal", "mine", expect=2)
-    assert "is not the journal of this job" in text
+    assert "or of other inputs" in text
+    same = do("encrypt", "step://in/", "-o", "step://out/", "--journal", "mine", "-v")
+    assert f"{len(NAMES)} complete before" in same
+    encrypt_here = ("encrypt", "step://in", "--no-manifest", "-v", "-o")
+    do(*encrypt_here, "local")
+    Path("link").symlink_to("local")
+    assert f"{len(NAMES)} complete before" in do(*encrypt_here, "link")
     Path("text").write_text("some text of mine, longer than the first bytes of a journal")
     assert "is no journal" in encrypt("--journal", "text", "--force", expect=2)
     assert Path("text").read_text().startswith("some text")
@@ -379,9 +396,13 @@ def test_a_part_that_is_not_whole_is_cut_off(store: StepStore, there: Path) -> N
         Path("mine").write_bytes(whole[:end])
         encrypt("--journal", "mine", "--report", "report", *(["--force"] if end < 200 else []))
         assert reported().keys() == set(NAMES)
-    damaged = bytearray(whole)
-    damaged[-1] ^= 1
-    Path("mine").write_bytes(damaged)
+    first = len(journal.MAGIC) + 8
+    first += int.from_bytes(whole[first - 8 : first], "big")
+    for kept in (first, first + 8):  # as a loss of power leaves it
+        Path("mine").write_bytes(whole[:kept] + bytes(len(whole) - kept))
+        encrypt("--journal", "mine", "--report", "report")
+        assert {line["state"] for line in reported().values()} == {"done"}
+    Path("mine").write_bytes(whole[: first - 1] + bytes([whole[first - 1] ^ 1]) + whole[first:])
     encrypt("--journal", "mine", expect=2)
 
 
@@ -481,6 +502,10 @@ def test_the_umask_counts(
 def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
     store.put("in/../../up", b"text")
     store.put("in/x//y", b"text")
+    store.put("odd/x//y", b"text")
+    text = do("encrypt", "step://odd", "-o", "step://none", expect=4)
+    assert "--no-manifest" not in text
+    assert plain(store, "none/") == {}
     do("encrypt", "step://in", "-o", "step://out", "--no-manifest")
     text = do("decrypt", "step://out", "-o", "tree", "--no-manifest", expect=4)
     assert text.count("no name of a file") == 2
@@ -493,6 +518,7 @@ def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
         (("--update",), "for local files"),
         (("--min-size", "10"), "with its unit"),
         (("--max-age", "soon"), "is no age"),
+        (("--json", "--report", "-"), "both write to standard output"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -505,6 +531,7 @@ def test_options_that_do_not_fit(
 def test_places_that_overlap(store: StepStore, there: Path) -> None:
     for target in ("step://in", "step://in/sealed", "step://"):
         do("encrypt", "step://in", "-o", target, expect=2)
+    assert "expected s3://bucket/name" in do("check", "s3://", expect=2)
     assert "is for objects at URLs" in do("encrypt", "key", "--jobs", "3", expect=2)
 
 
