@@ -64,6 +64,16 @@ class Fleet:
             self.ray.shutdown()
 
 
+def connect(address: str) -> Fleet:
+    """The cluster at an address. Raises EngineError without Ray, or where there is none."""
+    try:
+        return Fleet(address, log_to_driver=False)
+    except ImportError:
+        raise EngineError("a cluster needs Ray: pip install 'warpcipher[cluster]'") from None
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise EngineError(f"no Ray cluster at {address!r}: {error}") from None
+
+
 def check_version(version: str) -> None:
     """Called on a node. version: of the driver's warpcipher. Raises EngineError where the node has
     another."""

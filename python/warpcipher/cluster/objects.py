@@ -21,7 +21,7 @@ from ..fleet.work import Outcome, Work
 from ..formats.registry import take
 from ..formats.sealed import Sealed
 from ..keys import KeySource
-from .fleet import Fleet, balanced, check_version, found_keys, portable_keys
+from .fleet import balanced, check_version, connect, found_keys, portable_keys
 
 OBJECTS = 512
 """Of a task at most."""
@@ -74,12 +74,7 @@ class Nodes:
         self, address: str, work: Work, key: KeySource, threads: int, cpus: float = 1
     ) -> None:
         kept = portable_keys(key)
-        try:
-            self._fleet = Fleet(address, log_to_driver=False)
-        except ImportError:
-            raise EngineError("a cluster needs Ray: pip install 'warpcipher[cluster]'") from None
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise EngineError(f"no Ray cluster at {address!r}: {error}") from None
+        self._fleet = connect(address)
         self._ray = self._fleet.ray
         task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__)
         self._task = self._ray.put(task)

@@ -14,7 +14,7 @@ from .._errors import EngineError
 from ..keysearch import devices as device_list
 from ..keysearch.devices import Worker, WorkerLostError
 from ..keysearch.template import Template
-from .fleet import MOST_DEVICES, Fleet, check_version
+from .fleet import MOST_DEVICES, check_version, connect
 
 LOOK = 2.0  # seconds between two looks for nodes
 MOST_STARTS = 3  # of a node whose actor dies
@@ -90,12 +90,7 @@ class RayPool:
     waits = True
 
     def __init__(self, address: str, template: Template, blocks: Blocks, engine: str) -> None:
-        try:
-            self._fleet = Fleet(address, log_to_driver=False)
-        except ImportError:
-            raise EngineError("a cluster needs Ray: pip install 'warpcipher[cluster]'") from None
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise EngineError(f"no Ray cluster at {address!r}: {error}") from None
+        self._fleet = connect(address)
         self._ray = self._fleet.ray
         self._address = address
         self._spec = (template.parts, tuple(blocks), engine)
