@@ -19,8 +19,6 @@ DOCS = Path(__file__).parents[3] / "docs"
 # And the least number of examples in each.
 PAGES = {
     "cli.md": 20,
-    "guides/files.md": 8,
-    "guides/research.md": 3,
     "search.md": 8,
     "parquet.md": 5,
 }

@@ -14,13 +14,9 @@ from cli_support import path_with_command
 DOCS = Path(__file__).parents[3] / "docs"
 # The least number of examples, and what they print.
 PAGES = {
-    "guides/data.md": (4, "page 0 was changed"),
     "guides/llm.md": (5, "missed: [1]"),
-    "guides/ml.md": (5, "refused"),
     "guides/private-computation.md": (2, ""),
     "guides/random.md": (6, "32 bytes"),
-    "guides/tables.md": (2, "no key for column name"),
-    "guides/services.md": (3, "rewritten"),
     "guides/storage.md": (1, "a record"),
     "index.md": (1, ""),
     "parquet.md": (1, ""),
