@@ -156,7 +156,8 @@ def test_a_file_that_shrinks_meanwhile_is_whole_as_far_as_it_went(
         try:
             encrypt(reader, writer, "age")
         except OSError as error:  # threads of the call were past the new end
-            assert "changed while it was encrypted" in str(error)
+            if "changed while it was encrypted" not in str(error):
+                raise
             return
     memory = io.BytesIO()
     decrypt(io.BytesIO(sealed.read_bytes()), memory, "age")

@@ -10,28 +10,24 @@ from __future__ import annotations
 import importlib
 import os
 import random
-import threading
 import time
 from typing import Any
 
 import pytest
+from soak_support import has_torch_gpu, run
 from warpcipher import kv
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
-SECONDS = float(os.environ.get("WARPCIPHER_TEST_SOAK_SECONDS", "2"))
 THREADS, BLOCKS, LAYERS = 3, 24, 3
 SHAPE = (2, THREADS * BLOCKS, 4, 2, 16)
 
 
 def made_layers() -> list[Any]:
     arrays = [np.zeros(SHAPE, np.float16) for _ in range(LAYERS)]
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError:
+    if not has_torch_gpu():
         return arrays
-    if not torch.cuda.is_available():
-        return arrays
+    torch = importlib.import_module("torch")
     return [torch.from_numpy(array).cuda() for array in arrays]
 
 
@@ -100,7 +96,7 @@ class Client:
         for name in self.chance.sample(sorted(self.stored), len(self.stored) // 2):
             del self.stored[name]
 
-    def run(self, end: float) -> None:
+    def work(self, end: float) -> None:
         while time.monotonic() < end:
             self.chance.choice([self.seal, self.seal, self.open, self.open, self.open])()
             if len(self.stored) > 50:
@@ -110,21 +106,7 @@ class Client:
 def test_soak() -> None:
     vault, layers = kv.Vault(os.urandom(32), "aes-128-gcm"), made_layers()
     clients = [Client(number, vault, layers) for number in range(THREADS)]
-    faults: list[BaseException] = []
-
-    def work(client: Client) -> None:
-        try:
-            client.run(time.monotonic() + SECONDS)
-        except BaseException as error:
-            faults.append(error)
-            raise
-
-    threads = [threading.Thread(target=work, args=[client]) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not faults
+    run([client.work for client in clients])
     headers = [header for client in clients for header in client.headers]
     assert len(headers) > 20
     assert len(set(headers)) == len(headers), "a nonce came twice"

@@ -3,23 +3,14 @@
 
 from __future__ import annotations
 
-import gc
-import os
+import functools
 import queue
 import random
-import threading
 import time
 from concurrent import futures
-from pathlib import Path
 
 import warpcipher as wc
-
-SOAK_SECONDS = float(os.environ.get("WARPCIPHER_TEST_SOAK_SECONDS", "2"))
-
-
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE")
+from soak_support import SECONDS, resident, run
 
 
 def test_soak() -> None:
@@ -28,7 +19,7 @@ def test_soak() -> None:
     key = wc.Key("aes-256-gcm", bytes(32))
     box = wc.aead.AESGCM(bytes(32))
 
-    def client(number: int, shared: wc.Queue, end: float) -> None:
+    def client(number: int, end: float) -> None:
         choose = random.Random(number)
         waiting: list[tuple[wc.QueueFuture, bytes, bytes, bool]] = []
         count = 0
@@ -64,20 +55,11 @@ def test_soak() -> None:
             if not forged:
                 wrong.append(f"tag of {nonce.hex()}")
 
-    def soak(seconds: float) -> None:
-        end = time.monotonic() + seconds
-        threads = [threading.Thread(target=client, args=(n, shared, end)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
     with wc.Queue(max_bytes=100_000, memory_limit=400_000, max_delay_us=300) as shared:
-        soak(SOAK_SECONDS / 2)
-        gc.collect()
+        works = [functools.partial(client, number) for number in range(4)]
+        run(works, SECONDS / 2)
         before = resident()
-        soak(SOAK_SECONDS / 2)
-        gc.collect()
+        run(works, SECONDS / 2)
         counts = shared.statistics()
         assert wrong == []
         assert counts.messages > 50
