@@ -20,7 +20,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry._FORMATS, "made", {})  # what the page adds goes again
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 9
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "docs/formats.md", "exec"), names)  # noqa: S102
