@@ -18,7 +18,6 @@ PAGES = {
     "guides/private-computation.md": (2, ""),
     "guides/random.md": (6, "32 bytes"),
     "guides/storage.md": (1, "a record"),
-    "index.md": (1, ""),
     "parquet.md": (1, ""),
     "python.md": (9, "reference True"),
     "search.md": (3, "keys/s"),
