@@ -430,7 +430,7 @@ def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BACKUP_KEY", raising=False)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "keys.md").read_text(), re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 4
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "docs/keys.md", "exec"), names)  # noqa: S102
