@@ -39,7 +39,7 @@ def _require_seekable(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
-        raise OSError(errno.ESPIPE, "no regular file, which this needs", os.fspath(path))
+        raise OSError(errno.ESPIPE, "not a regular file, which this needs", os.fspath(path))
 
 
 def write_all(descriptor: int, data: Buffer) -> None:

@@ -80,7 +80,7 @@ def pattern(glob: str) -> re.Pattern[str]:
     try:
         return re.compile((r"\A" if at else r"(?:\A|/)") + f"(?:{made})" + r"\Z", re.DOTALL)
     except re.error as error:
-        raise ValueError(f"{glob!r} is no pattern of names: {error}") from None
+        raise ValueError(f"{glob!r} is not a pattern of names: {error}") from None
 
 
 @dataclass(frozen=True)

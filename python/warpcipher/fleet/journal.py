@@ -45,7 +45,7 @@ CACHE = 16 << 10
 
 
 class JournalError(ValueError):
-    """A journal that is no journal of this job."""
+    """A journal that is not one of this job."""
 
 
 class Done(NamedTuple):
@@ -132,7 +132,9 @@ class Journal:
         """Takes what an earlier run left, but for a part that is not whole."""
         begin = file.read(len(MAGIC))
         if begin != MAGIC and not MAGIC.startswith(begin):
-            raise JournalError(f"{self._place} is no journal of a job: name another with --journal")
+            raise JournalError(
+                f"{self._place} is not a journal of a job: name another with --journal"
+            )
         end = len(MAGIC) if begin == MAGIC else 0
         size = end if self._fresh else file.seek(0, os.SEEK_END)
         while end and end + 8 <= size:

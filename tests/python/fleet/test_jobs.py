@@ -381,7 +381,7 @@ def test_a_journal_of_another_job_is_refused(store: StepStore, there: Path) -> N
     Path("link").symlink_to("local")
     assert f"{len(NAMES)} complete before" in do(*encrypt_here, "link")
     Path("text").write_text("some text of mine, longer than the first bytes of a journal")
-    assert "is no journal" in encrypt("--journal", "text", "--force", expect=2)
+    assert "is not a journal" in encrypt("--journal", "text", "--force", expect=2)
     assert Path("text").read_text().startswith("some text")
     for _ in range(2):  # the first leaves nothing that lets the second pass
         assert "holds objects already" in encrypt("--journal", "new", expect=2)

@@ -69,7 +69,7 @@ def test_every_way_to_open_a_file_refuses_it(tmp_path: Path, kind: str) -> None:
 def test_terminals_and_folders_are_refused(tmp_path: Path) -> None:
     main, terminal = os.openpty()
     try:
-        with pytest.raises(OSError, match="no regular file") as refused:
+        with pytest.raises(OSError, match="not a regular file") as refused:
             formats.open(os.ttyname(terminal), bytes(16))
         assert refused.value.errno == errno.ESPIPE
     finally:
@@ -93,7 +93,7 @@ def test_a_fifo_that_takes_the_name_after_the_look(
     writer = subprocess.Popen([sys.executable, "-c", f"open({os.fspath(path)!r}, 'wb').close()"])
     monkeypatch.setattr(os, "stat", lambda _: before)
     try:
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             open_seekable(path)
     finally:
         writer.kill()
@@ -103,7 +103,7 @@ def test_a_fifo_that_takes_the_name_after_the_look(
 def test_commands_end_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.parquet")
     done = run("parquet", "info", "t.parquet", cwd=tmp_path, expect=4)
-    assert done.stderr == b"warpcipher: t.parquet: no regular file, which this needs\n"
+    assert done.stderr == b"warpcipher: t.parquet: not a regular file, which this needs\n"
 
 
 def test_key_material_without_end_is_not_read(tmp_path: Path) -> None:
