@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
 """The options of the key that takes the place of another: of `rewrap` and `rekey`."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import keys
-from .errors import usage
+from .errors import shown, usage
+from .jobs import STANDARD
 from .recipients import People, recipient_options
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from warpcipher.formats.sealed import Sealed
 
 KEY = (
     click.option(
@@ -75,3 +82,52 @@ class NewKeys:
         if self.people:
             return self.people.read(encrypts=True)
         return self.choice.read(format_name, None)
+
+
+@dataclass(kw_only=True)
+class RekeySettings(Settings):
+    """The options of a run, as given."""
+
+    new: NewKeys
+    new_format: str
+    new_context: str | None
+    new_armor: bool
+    in_place: bool
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.new:
+            raise usage("give the new key: --new-key FILE, or age's: -r, -R, --new-passphrase")
+        if STANDARD in self.paths or self.output == STANDARD:
+            raise usage("new files are read back before they appear: name files, not -")
+        if (self.output is not None) == self.in_place:
+            raise usage("give one of -o PATH, for new files, and --in-place")
+        if self.in_place and (self.force or self.goes_on):
+            raise usage("--force, --skip-existing and --update are for --output")
+        if self.in_place and (tree := next(filter(os.path.isdir, self.paths), None)):
+            raise usage(
+                f"{shown(tree)} is a directory: name the new tree with -o, and remove the old one "
+                "when it is there"
+            )
+        keys_from_input = self.key.takes_standard_input or self.people.takes_standard_input
+        if keys_from_input and self.new.takes_standard_input:
+            raise usage("both keys are to come from standard input: name a file for one")
+        self._check_format(self.new_format)
+
+    def new_sealed(self, context: bytes) -> Sealed:
+        """What new files are encrypted with. context: of the old ones. Raises CliError, OSError."""
+        from warpcipher import formats
+        from warpcipher.formats.sealed import Sealed
+
+        key = self.new.read(self.new_format)
+        chosen = formats.resolve(self.new_format, key)
+        if self.new.people and (fits := formats.resolve("auto", key)) is not chosen:
+            raise usage(f"the new keys are of format {fits.name}, not of {chosen.name}")
+        if self.new_context is not None:
+            context = os.fsencode(self.new_context)
+        options = formats.Options(context, engine=self.engine, armor=self.new_armor)
+        try:
+            options.check(chosen)
+        except ValueError as error:
+            raise usage(str(error)) from None
+        return Sealed(key, chosen, options)

@@ -21,7 +21,7 @@ from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
 from warpcipher.fleet.job import Counts, Job, Problems, Runner, Threads
-from warpcipher.fleet.journal import Done, Journal
+from warpcipher.fleet.journal import Journal
 from warpcipher.fleet.places import (
     Item,
     Items,
@@ -33,7 +33,7 @@ from warpcipher.fleet.places import (
     real,
     split,
 )
-from warpcipher.fleet.work import Outcome, StoppedError, Work
+from warpcipher.fleet.work import StoppedError, Work
 from warpcipher.formats.sealed import Sealed
 
 from . import conflicts, files, process
@@ -60,7 +60,7 @@ RETRIES = 3
 
 
 @dataclass
-class _Plan:
+class Plan:
     """One job. output: of one object; tree: it has a manifest; journal: its place."""
 
     items: Items
@@ -129,7 +129,7 @@ class ObjectRun(Transfer):
                 else:
                     folder, name = split(path)
                     items = Items({"": folder}, frozenset({""}))
-                    work = self._work_of(_Plan(items, None, output=name))
+                    work = self._work_of(Plan(items, None, output=name))
                     item = item_of(path, name)
                     source = stack.enter_context(items.open(item))
                     options = work.options_of(self._sealed_of(), item, source)
@@ -154,7 +154,7 @@ class ObjectRun(Transfer):
         if self._encrypt and os.isatty(1) and not self._settings.force:
             raise usage("standard output is a terminal: redirect it, or use --force")
 
-    def _plans(self) -> Iterator[_Plan]:
+    def _plans(self) -> Iterator[Plan]:
         """The jobs of the run, one after another. Raises CliError, OSError."""
         settings, output = self._settings, self._settings.output
         kinds = {path: is_prefix(path) for path in settings.paths}
@@ -184,7 +184,7 @@ class ObjectRun(Transfer):
                 folder = output if output is not None else base
                 yield self._planned(items, folder, self._named(path, name))
 
-    def _together(self, kinds: dict[str, bool], output: str) -> _Plan:
+    def _together(self, kinds: dict[str, bool], output: str) -> Plan:
         """Several inputs, under their last names, in one place: encrypted they are one tree."""
         roots: dict[str, str] = {}
         for path in kinds:
@@ -211,7 +211,7 @@ class ObjectRun(Transfer):
 
     def _planned(
         self, items: Items, target: str | None, output: str = "", *, tree: bool = False
-    ) -> _Plan:
+    ) -> Plan:
         for place in items.roots.values():
             if not stores.is_url(place):
                 conflicts.refuse_key_file(place, self._left_out())
@@ -226,7 +226,7 @@ class ObjectRun(Transfer):
                 f"format {chosen.name} does not bind its blocks to their file, so that no manifest "
                 "could show which are of an older version: take --no-manifest or another format"
             )
-        return _Plan(items, target, output, bound, journal)
+        return Plan(items, target, output, bound, journal)
 
     def _refuse_overlap(self, place: str, target: str | None, output: str) -> None:
         """Raises CliError where an output could be an input, or the other way round."""
@@ -243,9 +243,10 @@ class ObjectRun(Transfer):
     # --- one job ----------------------------------------------------------------------------------
 
     def _sealed_of(self) -> Sealed:
+        """What a job's objects are opened with, or encrypted."""
         return Sealed(self._key, self._format, self._extra)
 
-    def _work_of(self, plan: _Plan) -> Work:
+    def _work_of(self, plan: Plan) -> Work:
         given = self._settings
         return Work(
             "encrypt" if self._encrypt else "check" if self._check else "decrypt",
@@ -276,7 +277,7 @@ class ObjectRun(Transfer):
         except ValueError as error:
             raise usage(str(error)) from None
 
-    def _do_job(self, plan: _Plan, total: Counts) -> None:
+    def _do_job(self, plan: Plan, total: Counts) -> None:
         settings, work, sealed = self._settings, self._work_of(plan), self._sealed_of()
         target = real(plan.target) if plan.target else ""
         name = "\0".join([work.task, *sorted(map(real, plan.items.roots.values())), target])
@@ -284,7 +285,8 @@ class ObjectRun(Transfer):
         journal = Journal(place, sealed, name, fresh=settings.force)
         try:
             there = None
-            if work.target and not (journal.found or plan.output or settings.force):
+            is_new = not (journal.found or plan.output or settings.force or work.in_place)
+            if work.target and is_new:
                 there = next(work.target.listed(), None)
             if there is not None and not settings.dry_run:
                 raise usage(
@@ -346,7 +348,12 @@ class ObjectRun(Transfer):
             raise usage("--cluster takes --key FILE, --key-env or --key-command: nodes ask there")
         from warpcipher.cluster.objects import Nodes
 
-        return Nodes(settings.cluster, job.work, settings.key.source(), count)
+        new = self._new_source(job.sealed)
+        return Nodes(settings.cluster, job.work, settings.key.source(), count, new=new)
+
+    def _new_source(self, sealed: Sealed) -> Any:
+        """Where the nodes of a cluster find the new key, with its format and options."""
+        return None
 
     def _rehearse_job(self, job: Job) -> None:
         for item in job.listed():
@@ -365,21 +372,21 @@ class ObjectRun(Transfer):
                 str(self._place_of(about)), "it does not belong to the tree, and `check` names it"
             )
             return
-        item = about.item if isinstance(about, Outcome) else about
+        item = about if isinstance(about, Skipped) else about.item
         place = self._doing.items.place(item.name)
         line: dict[str, Any] = {"input": place, "output": self._place_of(item), "state": state}
         if isinstance(about, Skipped):
             self._report.skip(place, about.reason)
             line["reason"] = about.reason
-        elif isinstance(about, Outcome):
+        elif state != "complete":
             line |= {"seconds": round(about.seconds, 6), "attempts": about.attempts}
             if about.error is not None:
                 failure = self._fail(place, about.error, str(line["output"]))
                 line |= {"error": failure.message, "exit_code": failure.exit_code}
-        done = about.done if isinstance(about, Outcome) else about
-        if isinstance(done, Done):
-            sizes = (done.size, done.sealed) if self._encrypt else (done.sealed, done.size)
-            line |= dict(zip(("input_bytes", "output_bytes"), sizes, strict=True))
+        done = None if isinstance(about, Skipped) else about.done
+        if done is not None:
+            made = done.sealed if self._doing.makes_trees else done.size
+            line |= {"input_bytes": about.item.size, "output_bytes": made}
         if self._output is not None:
             self._output.write(json.dumps(line) + "\n")
         del self._report.failures[MOST:], self._report.skipped[MOST:]

@@ -11,9 +11,11 @@ import click
 from . import keys, names, new_keys, recipients
 from .errors import EPILOG, Command, add_options, in_section, shown, translate, usage
 from .files import exists
-from .new_keys import NewKeys
+from .new_keys import NewKeys, RekeySettings
 from .recipients import People
 from .report import on_terminal
+from .run import DRY_RUN, TELLING
+from .settings import MANY, NO_MANIFEST, OF_MANY, refuse_many
 
 _OPTIONS = (
     click.argument("path", metavar="FILE", type=click.Path(readable=False)),
@@ -34,12 +36,18 @@ _OPTIONS = (
     *in_section("Format", names.FORMAT, *recipients.CONTEXT),
     click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is."),
     click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists."),
-    click.option(
-        "--copy",
-        is_flag=True,
-        help="FILE is a URL: read and write all of it, where its store cannot copy it.",
+    *in_section(
+        "Many objects, at URLs",
+        click.option(
+            "--copy",
+            is_flag=True,
+            help="URLs: read and write all of an object, where its store cannot copy it.",
+        ),
+        NO_MANIFEST,
+        DRY_RUN,
+        *MANY,
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    *TELLING,
 )
 
 
@@ -54,6 +62,8 @@ def rewrap(
     output: str | None,
     force: bool,
     as_json: bool,
+    quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> None:
     """Change who can decrypt FILE, of format age or Crypt4GH; the keys that wrap and sign a
@@ -65,17 +75,32 @@ def rewrap(
     with a key of type oct and one of type okp; the new ones sign, so that their okp key has its
     private part.
 
-    FILE of age or Crypt4GH may be the URL of an object: its store copies the data (S3), or --copy
-    reads and writes it.
+    FILE of age, Crypt4GH or awsesdk may be the URL of an object, or of a prefix of many: the store
+    copies the data (S3), or --copy reads and writes it.
 
     \b
     warpcipher rewrap -i me.txt -R team.txt notes.age
     warpcipher rewrap -i me.sec -R you.pub --keep sample.c4gh
     warpcipher rewrap --key old.json --new-key new.json model.safetensors
     warpcipher rewrap --kms aws-kms://old --new-kms aws-kms://new keyset.json
+    warpcipher rewrap -i me.txt -R team.txt -o s3://bucket/new/ s3://bucket/old/
     """
     import warpcipher as wc
+    from warpcipher import stores
 
+    path, output = stores.local_path(path), stores.local_path(output)
+    if any(map(stores.is_url, (path, output))):
+        if new_kms is not None:
+            raise usage("--new-kms takes the file of a keyset")
+        given |= {"output": output, "force": force, "format_name": format_name}
+        given |= {"as_json": as_json, "quiet": quiet, "verbose": verbose}
+        _rewrap_objects(path, given, keep=keep, copy=copy)
+        return
+    refuse_many(given)
+    if copy or given["no_manifest"] or given["dry_run"]:
+        raise usage("--copy, --no-manifest and --dry-run are for objects at URLs")
+    for name in (*OF_MANY, "no_manifest", "dry_run"):
+        del given[name]
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
     context = keys.read_context(given.pop("context"), given.pop("context_hex"))
@@ -103,25 +128,32 @@ def rewrap(
                 made = _rewrap_model(path, old, new.choice, output, force)
             else:
                 key = people.read(encrypts=False) if people else old.read(format_name, None)
-                how: dict[str, Any] = {"context": context, "keep": keep, "copy": copy}
-                made = _rewrap_file(path, format_name, key, new, output, force, **how)
+                how = path, format_name, key, new, output, force
+                made = _rewrap_file(*how, context=context, keep=keep)
         except FileExistsError:
             raise exists(str(output)) from None
         except (wc.InvalidTag, ValueError) as error:
             raise translate(error, shown(path)) or error from None
     if as_json:
         click.echo(json.dumps(made, indent=2))
-    elif on_terminal():
+    elif verbose or (on_terminal() and not quiet):
         click.echo(f"{shown(made['path'])}: its keys are new", err=True)
 
 
+def _rewrap_objects(path: str, given: dict[str, Any], *, keep: bool, copy: bool) -> None:
+    from .object_keys import ObjectKeys
+
+    new = NewKeys.take(given)
+    given |= {"paths": (path,), "files_from": None, "null": False, "engine": "auto", "new": new}
+    given |= {"in_place": given["output"] is None, "new_format": "auto", "new_armor": False}
+    settings = RekeySettings.of({**given, "new_context": None}, decrypts=True)
+    ObjectKeys(settings, "rewrap", keep=keep, copy=copy).run()
+
+
 def _is_model(path: str) -> bool:
-    from warpcipher import stores
     from warpcipher._descriptors import open_seekable
     from warpcipher.formats import foreign
 
-    if stores.is_url(path):
-        return False
     with open(path, "rb", opener=open_seekable) as file:
         head, size = file.read(foreign.PREFIX_SIZE), file.seek(0, 2)
     found = foreign.identify(head, size)
@@ -152,7 +184,6 @@ def _rewrap_file(
     *,
     context: bytes,
     keep: bool,
-    copy: bool,
 ) -> dict[str, Any]:
     from warpcipher import formats
 
@@ -171,7 +202,6 @@ def _rewrap_file(
         format=format_name,
         options=formats.Options(context=context),
         keep=keep,
-        copy=copy,
         replace=force,
     )
     return {"path": path if output is None else output, "format": name}

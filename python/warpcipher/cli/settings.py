@@ -129,6 +129,18 @@ MANY = (
         help="URLs: work on the nodes of this Ray cluster; auto: the one of this machine.",
     ),
 )
+_OF_MANY = ("jobs", "journal", "retry", "report", "cluster", "include", "exclude")
+OF_MANY = (*_OF_MANY, "min_size", "max_size", "min_age", "max_age")
+
+
+def refuse_many(given: dict[str, Any]) -> None:
+    """Raises CliError where an option of MANY is among these, which no local run takes."""
+    for name in OF_MANY:
+        if given[name] not in (None, ()):
+            raise usage(
+                f"--{name.replace('_', '-')} is for objects at URLs, and no input or output is one"
+            )
+
 
 _MANY = "Many objects, at URLs"
 _TREES = "Trees, and outputs of earlier runs"
@@ -238,13 +250,8 @@ class Settings(RunOptions):
 
     def _check(self) -> None:
         self.check_telling()
-        many = ("jobs", "journal", "retry", "report", "cluster", "include", "exclude")
-        for name in (*many, "min_size", "max_size", "min_age", "max_age"):
-            if getattr(self, name) not in (None, ()) and not self.has_urls:
-                raise usage(
-                    f"--{name.replace('_', '-')} is for objects at URLs, and no input or output is "
-                    "one"
-                )
+        if not self.has_urls:
+            refuse_many(vars(self))
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):

@@ -18,6 +18,7 @@ import warpcipher as wc
 from .._errors import EngineError
 from ..fleet.job import BIG, ROOM, Todo
 from ..fleet.work import Outcome, Work
+from ..formats import Options
 from ..formats.registry import take
 from ..formats.sealed import Sealed
 from ..keys import KeySource
@@ -39,44 +40,59 @@ _sealed: dict[Any, Sealed] = {}
 
 @dataclass(frozen=True)
 class ObjectTask:
-    """The common data of a job's tasks. key: without a key in it: see `portable_keys`; threads:
-    objects at a time; job: a number of its own; version: of the driver's warpcipher."""
+    """The common data of a job's tasks. key, new: without a key in it, see `portable_keys`; new: of
+    a job that changes keys, with its format and options; threads: objects at a time; job: a number
+    of its own; version: of the driver's warpcipher."""
 
     work: Work
     key: Any
     threads: int
     job: int
     version: str
+    new: tuple[Any, str, Options] | None = None
 
     def do(self, todos: Sequence[Todo]) -> list[Outcome]:
         """Runs on a node. Raises EngineError, and what the source of the key raises."""
         check_version(self.version)
         sealed = _sealed.get(self.job)
         if sealed is None:
-            options = self.work.options
-            chosen, key = take(self.work.format, found_keys(self.key), options)
+            new = None if self.new is None else _sealed_of(*self.new)
             _sealed.clear()
-            sealed = _sealed[self.job] = Sealed(key, chosen, options)
+            sealed = _sealed_of(self.key, self.work.format, self.work.options, new)
+            _sealed[self.job] = sealed
         wide = max((min(todo.item.size, BIG) for todo in todos), default=0)
         threads = max(1, min(self.threads, ROOM // max(wide, 1)))
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(lambda todo: self.work.do(sealed, *todo), todos))
 
 
+def _sealed_of(key: Any, format: str, options: Options, new: Sealed | None = None) -> Sealed:
+    chosen, found = take(format, found_keys(key), options)
+    return Sealed(found, chosen, options, new)
+
+
 class Nodes:
-    """The cores of a cluster. address: as for `Fleet`; key: a source of `warpcipher.keys`; threads:
-    objects at a time of each task, which declares `cpus` of a node.
+    """The cores of a cluster. address: as for `Fleet`; key: a source of `warpcipher.keys`; new: of
+    another one, its format and options, where keys change; threads: objects at a time of each task,
+    which declares `cpus` of a node.
 
     Raises TypeError for a key that would travel, EngineError where there is no Ray or no cluster.
     """
 
     def __init__(
-        self, address: str, work: Work, key: KeySource, threads: int, cpus: float = 1
+        self,
+        address: str,
+        work: Work,
+        key: KeySource,
+        threads: int,
+        cpus: float = 1,
+        new: tuple[KeySource, str, Options] | None = None,
     ) -> None:
         kept = portable_keys(key)
+        new_kept = None if new is None else (portable_keys(new[0]), *new[1:])
         self._fleet = connect(address)
         self._ray = self._fleet.ray
-        task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__)
+        task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__, new_kept)
         self._task = self._ray.put(task)
         self._remote = self._ray.remote(_do).options(num_cpus=cpus, max_retries=ATTEMPTS - 1)
         self._cpus = cpus

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Protocol
 
 import warpcipher as wc
 
-from .._tree_names import is_own, is_part
+from .._tree_names import NAME, is_own, is_part
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
 from .filters import Filter
 from .journal import Journal
-from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, item_of
+from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, is_unfinished, item_of
 from .work import Outcome, Work
 
 AHEAD = 20_000
@@ -189,7 +189,8 @@ class Job:
     tree:    the objects are those of a tree with a manifest.
     secrets: device and inode of the files of keys, which are not encrypted.
     said:    called with the state of each object: "done", "complete" (by an earlier run),
-             "failed" or "skipped", and an Outcome, an Item or a Skipped.
+             "failed" or "skipped", and an Outcome or a Skipped; with "strange", of an object that
+             the tree will not list, and its Item.
     """
 
     work: Work
@@ -198,6 +199,12 @@ class Job:
     filter: Filter
     tree: bool
     said: Callable[[str, Any], None]
+    _others: list[Entry] = field(default_factory=list)
+
+    @property
+    def _extension(self) -> str:
+        """Of encrypted outputs; where they are decrypted, of the inputs."""
+        return self.work.new_extension if self.work.changes_keys else self.work.extension
 
     def listed(self) -> Iterator[Item | Skipped]:
         """What may be done, without what jobs and trees leave for themselves."""
@@ -263,11 +270,11 @@ class Job:
                 listing.counts.skipped += 1
                 self.said("skipped", item)
                 continue
-            before = self.journal.get(item.name)
+            before = self.journal.get(self.work.name_of(item.name))
             if before is not None and before.state == item.state:
                 listing.counts.before += 1
                 listing.counts.done_bytes += item.size
-                self.said("complete", before)
+                self.said("complete", Outcome(item, before, None, 0, 0.0))
                 yield None
                 continue
             if entries is not None:
@@ -286,9 +293,13 @@ class Job:
         if self.tree and self.work.task != "encrypt":
             manifest = self.manifest()
             self.compare(manifest)
+            if self.work.changes_keys:
+                self._others = manifest.others()
+        if self.work.in_place and self.work.target is not None:
+            self._look_for_trees(self.work.target)
         if self.work.target is not None:
-            self.work.target.prepare()
-            if len(self.journal):
+            self.work.target.prepare(entry.name for entry in self._others if entry.kind == "folder")
+            if self.journal.found and not self.work.in_place:
                 self._look_for_outputs(self.work.target)
         listing = _Listing(self.listed(), self.takes)
         counts = listing.counts
@@ -307,13 +318,30 @@ class Job:
             runner.close()
         self.journal.save()
         nothing = counts.failed and not len(self.journal)
-        if self.tree and self.work.task == "encrypt" and self.work.target and not nothing:
+        if self.tree and self.work.makes_trees and self.work.target and not nothing:
             self._write_manifest(self.work.target)
+        if self.work.in_place and not counts.failed:
+            self.journal.remove()  # of no use to another change of keys
         return counts
 
+    def _look_for_trees(self, target: Target) -> None:
+        """Raises ValueError before objects are replaced which a manifest lists. Removes what a run
+        that was killed left."""
+        for item in self.work.items:
+            if item.name.rpartition("/")[2] == NAME:
+                tree = self.work.items.place(item.name.rpartition("/")[0]).rstrip("/")
+                raise ValueError(
+                    f"{tree} is a tree, whose manifest lists its objects as they are: name the new "
+                    "tree with -o, and remove the old one when it is there"
+                )
+            if self.journal.found and is_unfinished(item.name):
+                target.remove(item.name)
+
     def _look_for_outputs(self, target: Target) -> None:
-        """Makes the journal forget objects whose outputs are gone or of another size."""
-        extension, encrypts = self.work.extension, self.work.task == "encrypt"
+        """Makes the journal forget objects whose outputs are gone or of another size. Removes what
+        a run that was killed left."""
+        extension, encrypts = self._extension, self.work.makes_trees
+        unfinished: list[str] = []
 
         def there() -> Iterator[tuple[str, int]]:
             if self.work.output:
@@ -322,12 +350,16 @@ class Job:
                     yield from ((done.name, size) for done in list(self.journal.rows()))
                 return
             for item in target.all():
-                if not encrypts:
+                if is_unfinished(item.name):
+                    unfinished.append(item.name)
+                elif not encrypts:
                     yield item.name + extension, item.size
                 elif item.name.endswith(extension):
                     yield item.name.removesuffix(extension), item.size
 
         self.journal.keep(there(), sealed=encrypts)
+        for name in unfinished:
+            target.remove(name)
 
     def takes(self, item: Item) -> bool:
         """Whether the filter takes an object, by its name before encryption."""
@@ -352,15 +384,16 @@ class Job:
 
     def _write_manifest(self, target: Target) -> None:
         """Gives the tree its manifest, of all that the journal has; removes parts of others."""
+        sealed = self.sealed.new or self.sealed
         with contextlib.suppress(FileNotFoundError, wc.InvalidTag, ValueError):
-            if self._is_listed(Listed(self.sealed, target.opened)):
+            if self._is_listed(Listed(sealed, target.opened)):
                 return
         parts = self._look_for_strangers(target)
         entries = (
             Entry(done.name, "file", done.mode, done.modified, done.size, done.sealed, done.head)
-            for done in self.journal.rows(self.work.extension)
+            for done in self.journal.rows(self._extension)
         )
-        write(self.sealed, entries, target.writing)
+        write(sealed, entries, target.writing, self._others)
         for name in parts:
             target.remove(name)
 
@@ -368,8 +401,8 @@ class Job:
         """Says which objects of the target the manifest will not list; returns the parts of
         manifests."""
         parts = []
-        rows = self.journal.rows(self.work.extension)
-        ours = (order(done.name, self.work.extension) for done in rows)
+        rows = self.journal.rows(self._extension)
+        ours = (order(done.name, self._extension) for done in rows)
         our = next(ours, None)
         for item in target.all():
             if is_part(item.name):
@@ -385,7 +418,7 @@ class Job:
 
     def _is_listed(self, old: Listed) -> bool:
         """Whether a manifest has just the entries of the journal."""
-        rows = self.journal.rows(self.work.extension)
+        rows = self.journal.rows(self._extension)
         return all(
             entry is not None
             and done is not None

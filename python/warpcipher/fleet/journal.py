@@ -251,6 +251,13 @@ class Journal:
         count: Any = self._table.execute("SELECT count(*) FROM done").fetchone()[0]
         return int(count)
 
+    def remove(self) -> None:
+        """Of a job that nobody will go on with. Raises OSError."""
+        if self._place is not None and stores.is_url(self._place):
+            stores.remove(self._place)
+        elif self._place is not None:
+            os.unlink(self._place)  # noqa: PTH108
+
     def close(self) -> None:
         """Without saving."""
         self._table.close()

@@ -18,15 +18,13 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from .. import stores
 from .._new_file import NewFile
 from .._tree_names import is_own
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from ..formats.sealed import Regular
 
 PRIVATE = ".warpcipher-"
 """What the names of journals and of unfinished outputs begin with."""
@@ -59,6 +57,11 @@ class Skipped(NamedTuple):
 def is_of_a_job(name: str) -> bool:
     """Whether an object is a journal, or an output that a run which was killed left."""
     return _OWN.fullmatch(name.rpartition("/")[2]) is not None
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether an object is an output that a run which was killed left."""
+    return is_of_a_job(name) and name.endswith(".part")
 
 
 def is_prefix(place: str) -> bool:
@@ -164,31 +167,12 @@ def _folder(root: str, parts: tuple[str, ...], *, create: bool = False) -> int:
     return folder
 
 
-class _LocalReader:
-    """A local file: the part of `stores.ObjectFile` that jobs use."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - as long as the reader
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            self._file.close()
-            raise OSError(errno.EINVAL, "not a regular file")
-        self.size = status.st_size
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        return self._file.readinto(buffer)
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-    def read_at(self, offset: int, length: int) -> bytes:
-        return os.pread(self._file.fileno(), length, offset)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+def _regular(descriptor: int) -> Regular:
+    """An open file: the part of `stores.ObjectFile` that jobs use. Raises OSError."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return Regular(descriptor)
 
 
 class Items:
@@ -248,10 +232,10 @@ class Items:
             root = self.roots[top]
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         if not parts:
-            return _LocalReader(os.open(root, flags))
+            return _regular(os.open(root, flags))
         folder = _folder(root, tuple(parts[:-1]))
         try:
-            return _LocalReader(os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder))
+            return _regular(os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder))
         except OSError as error:
             raise OSError(error.errno, error.strerror, place) from None
         finally:
@@ -267,10 +251,12 @@ class Target:
     def place(self, name: str) -> str:
         return join(self.place_of_all, name)
 
-    def prepare(self) -> None:
-        """Makes a local folder. Raises OSError."""
+    def prepare(self, names: Iterable[str] = ()) -> None:
+        """Makes a local folder, and those of that names below it. Raises OSError."""
         if not stores.is_url(self.place_of_all):
             os.makedirs(self.place_of_all, exist_ok=True)
+            for name in filter(None, names):
+                os.close(_folder(self.place_of_all, tuple(name.split("/")), create=True))
 
     @contextlib.contextmanager
     def writing(

@@ -12,20 +12,24 @@ from typing import Any, Literal, NamedTuple
 
 import warpcipher as wc
 
+from .. import stores
 from .._tree_names import HEAD_SIZE
 from ..formats import FormatError, Options
+from ..formats.rekey import Rekeyed, from_disk, rekey_to_object
+from ..formats.rewrap import Rewrapped
 from ..formats.sealed import Probed, Sealed
 from ..formats.trees import Entry, head_of
 from .journal import Done
 from .places import Item, Items, Target
 
-Task = Literal["encrypt", "decrypt", "check"]
+Task = Literal["encrypt", "decrypt", "check", "rekey", "rewrap"]
 
 FIRST_DELAY = 0.5  # seconds before the second attempt; each further one waits twice as long
 LONGEST_DELAY = 30.0
 NO_MODE = 0o644
 """Of an object of a store in a manifest, which has a mode for each file. A file that gets it back
 gets what the umask leaves."""
+CHANGED = "the object changed while it was read"
 _FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError)
 
 
@@ -37,6 +41,14 @@ class Outcome(NamedTuple):
     error: Exception | None
     attempts: int
     seconds: float
+
+
+class StoppedError(Exception):
+    """The job ends before this object is done."""
+
+
+def never() -> bool:
+    return False
 
 
 class ExchangedError(wc.InvalidTag):
@@ -72,25 +84,19 @@ class _Reader:
 class _Writer:
     """The same for what is written; None: nowhere."""
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+    def __init__(self, target: Any, stopped: Callable[[], bool] = never) -> None:
+        self._target, self._stopped = target, stopped
         self.count = 0
         self.head = b""
 
     def write(self, data: memoryview, /) -> int:
+        if self._stopped():
+            raise StoppedError
         count = len(data) if self._target is None else self._target.write(data)
         if len(self.head) < HEAD_SIZE:
             self.head += bytes(data[: min(count, HEAD_SIZE - len(self.head))])
         self.count += count
         return int(count)
-
-
-class StoppedError(Exception):
-    """The job ends before this object is done."""
-
-
-def never() -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,13 @@ class Work:
     preserves: local files get times and permissions.
     retries:   further attempts with an object.
     checks_place: one object of a tree must be listed by the tree's manifest.
+
+    Where keys change, which `Sealed.new` has:
+
+    new_extension: that of the new format.
+    in_place: objects are replaced; their names stay.
+    keep:     those who open an object now go on doing so (rewrap).
+    copy:     an object that its store cannot copy in place is read and written (rewrap).
     """
 
     task: Task
@@ -119,6 +132,24 @@ class Work:
     preserves: bool = True
     retries: int = 3
     checks_place: bool = True
+    new_extension: str = ""
+    in_place: bool = False
+    keep: bool = False
+    copy: bool = False
+
+    @property
+    def changes_keys(self) -> bool:
+        return self.task in ("rekey", "rewrap")
+
+    @property
+    def makes_trees(self) -> bool:
+        """Whether outputs are encrypted."""
+        return self.changes_keys or self.task == "encrypt"
+
+    def name_of(self, name: str) -> str:
+        """The name of an object in the journal; of one that is encrypted in the end, in the tree
+        too."""
+        return name.removesuffix(self.extension) if self.changes_keys else name
 
     def output_of(self, name: str) -> str:
         """The name of an output."""
@@ -126,7 +157,10 @@ class Work:
             return self.output
         if self.task == "encrypt":
             return name + self.extension
-        return name.removesuffix(self.extension)
+        return name.removesuffix(self.extension) + self.new_extension
+
+    def _output_place(self, item: Item) -> str:
+        return self.target.place(self.output_of(item.name)) if self.target else ""
 
     def do(
         self,
@@ -167,6 +201,8 @@ class Work:
         self, sealed: Sealed, item: Item, entry: Entry | None, stopped: Callable[[], bool]
     ) -> Done:
         with self.items.open(item) as opened:
+            if sealed.new is not None:
+                return self._change(sealed, sealed.new, item, entry, opened, stopped)
             options = self.options_of(sealed, item, opened)
             source = _Reader(opened, stopped)
             with self._writing(item, entry) as target:
@@ -178,18 +214,104 @@ class Work:
                     try:
                         sealed.decrypt(source, writer, options)
                     except (wc.InvalidTag, FormatError):
-                        _compare(entry, source)
+                        _compare(entry, source.head)
                         raise
-                    _compare(entry, source)
+                    _compare(entry, source.head)
                     sizes, head = (writer.count, source.count), source.head
-                    if entry is not None and writer.count != entry.size:
-                        raise wc.InvalidTag(
-                            f"{writer.count} bytes of plaintext, and the manifest says {entry.size}"
-                        )
+                    _compare_size(entry, writer.count)
                 if source.count != item.size:
-                    raise OSError(errno.ESTALE, "the object changed while it was read")
-        mode = NO_MODE if item.mode is None else item.mode
-        return Done(item.name, item.state, mode, item.modified, *sizes, head_of(head))
+                    raise OSError(errno.ESTALE, CHANGED)
+        return self._done(item, entry, *sizes, head)
+
+    def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, head: bytes) -> Done:
+        mode, modified = NO_MODE if item.mode is None else item.mode, item.modified
+        if entry is not None and self.changes_keys:
+            mode, modified = entry.mode, entry.mtime
+        return Done(
+            self.name_of(item.name), item.state, mode, modified, size, sealed, head_of(head)
+        )
+
+    def _change(
+        self,
+        sealed: Sealed,
+        new: Sealed,
+        item: Item,
+        entry: Entry | None,
+        opened: Any,
+        stopped: Callable[[], bool],
+    ) -> Done:
+        """Changes the keys of an object that is open."""
+        _compare(entry, opened.read_at(0, HEAD_SIZE) if entry is not None else b"")
+        change = self._rekey if self.task == "rekey" else self._rewrap
+        try:
+            sizes = change(sealed, new, item, entry, opened, stopped)
+        except (wc.InvalidTag, FormatError):
+            if not (self.in_place and new.opens(opened.read_at, new.options)):
+                raise
+            # A run that was killed before its journal said so has done it.
+            return self._done(item, entry, 0, item.size, opened.read_at(0, HEAD_SIZE))
+        return self._done(self.items.again(item) if self.in_place else item, entry, *sizes)
+
+    def _rekey(
+        self,
+        sealed: Sealed,
+        new: Sealed,
+        item: Item,
+        entry: Entry | None,
+        opened: Any,
+        stopped: Callable[[], bool],
+    ) -> tuple[int, int, bytes]:
+        """Returns the bytes of the text and of the new object, and the first of these."""
+        place = self._output_place(item)
+        options = new.options_of(self.name_of(item.name)) if self.bound else new.options
+        writers: list[_Writer] = []
+
+        def check() -> None:  # a store reads the version that it was asked for
+            may_change = self.in_place or item.mode is not None
+            if may_change and self.items.again(item).state != item.state:
+                raise OSError(errno.ESTALE, CHANGED)
+
+        with sealed.opened(opened, self.options_of(sealed, item, opened)) as text:
+
+            def encrypted(target: Any) -> Rekeyed:
+                writers.append(writer := _Writer(target, stopped))
+                made = Rekeyed(text, writer, new.key, new.format, options)
+                _compare_size(entry, made.size)
+                return made
+
+            if stores.is_url(place):
+                made = rekey_to_object(place, text.raw.size, self.replace, encrypted, check)
+            else:
+                with self._writing(item, entry) as file:
+                    made = encrypted(file)
+                    with from_disk(file.fileno()) as written:
+                        made.prove(written)
+                    check()
+        return made.size, made.sealed, writers[-1].head
+
+    def _rewrap(
+        self,
+        sealed: Sealed,
+        new: Sealed,
+        item: Item,
+        entry: Entry | None,
+        opened: Any,
+        stopped: Callable[[], bool],
+    ) -> tuple[int, int, bytes]:
+        """As `_rekey`; without a manifest nothing says the bytes of the text: 0."""
+        options = self.options_of(sealed, item, opened)
+        made = Rewrapped.of_object(
+            opened, sealed.key, new.key, sealed.format.name, options, self.keep
+        )
+        size = 0 if entry is None else entry.size
+        place, out = self.items.place(item.name), self._output_place(item)
+        if made.is_copied_by_store(place, out, item.version or None, copy=self.copy):
+            return size, item.size - made.size + len(made.header), made.begins
+        with self._writing(item, entry) as target:
+            made.write_to(writer := _Writer(target, stopped))
+            if item.mode is not None and self.items.again(item).state != item.state:
+                raise OSError(errno.ESTALE, CHANGED)
+        return size, writer.count, writer.head
 
     @contextlib.contextmanager
     def _writing(self, item: Item, entry: Entry | None) -> Iterator[Any]:
@@ -222,9 +344,16 @@ class Work:
         return sealed.options_in_place(place, source, listed=self.checks_place) or self.options
 
 
-def _compare(entry: Entry | None, source: _Reader) -> None:
-    """Raises ExchangedError where an object is not the one of the manifest."""
-    head = head_of(source.head)
+def _compare_size(entry: Entry | None, size: int) -> None:
+    """Raises InvalidTag where the text of an object is not as long as the manifest says."""
+    if entry is not None and size != entry.size:
+        raise wc.InvalidTag(f"{size} bytes of plaintext, and the manifest says {entry.size}")
+
+
+def _compare(entry: Entry | None, begins: bytes) -> None:
+    """Raises ExchangedError where an object is not the one of the manifest. begins: its first
+    bytes."""
+    head = head_of(begins)
     if entry is not None and head != entry.head:
         raise ExchangedError(
             "exchanged or renamed, of another tree, of another time, or damaged: the manifest "

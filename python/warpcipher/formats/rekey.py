@@ -151,7 +151,7 @@ def _move_object(source: str, target: str, there: stores.ObjectInfo, made: Rekey
     stores.remove(source)
 
 
-def _rekey_to_object(
+def rekey_to_object(
     target: str,
     size: int,
     replace: bool,
@@ -252,7 +252,7 @@ def rekey_file(
             return Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
 
         if stores.is_url(target):
-            return _rekey_to_object(target, file.raw.size, replace, encrypted, check).sealed
+            return rekey_to_object(target, file.raw.size, replace, encrypted, check).sealed
         mode = None if stores.is_url(source) else os.stat(source).st_mode & 0o777  # noqa: PTH116
         with replaced(target, replace=replace, permissions=mode) as writer:
             made = encrypted(writer)

@@ -73,12 +73,12 @@ def rewrap_file(
         out, replace = path, True
     require_no_tree_at(out)
     if stores.is_url(path) or stores.is_url(out):
-        how: dict[str, Any] = {"format": format, "options": options, "keep": keep}
-        _rewrap_object(path, key, new_key, out, replace=replace, copy=copy, **how)
+        how = format, options, keep
+        _rewrap_object(path, key, new_key, out, how, replace=replace, copy=copy)
         return
     with io.FileIO(path, opener=open_seekable) as file:
         before = os.fstat(file.fileno())
-        made = _Rewrapped(file, key, new_key, format, options, keep)
+        made = Rewrapped(file, key, new_key, format, options, keep)
         permissions = before.st_mode & 0o777
         with (
             replaced(out, replace=replace, permissions=permissions) as target,
@@ -91,7 +91,7 @@ def rewrap_file(
                 copy_range(file.fileno(), target.fileno(), made.size, before.st_size)
 
 
-class _Rewrapped:
+class Rewrapped:
     """A file whose header is made again. size: bytes of the old header; is_text: all of the file
     is written again, as lines of text."""
 
@@ -117,7 +117,37 @@ class _Rewrapped:
             source = Source(inner, b"")
         head = chosen.beginning(key, options, lambda _, size: source.peek(size))
         self.size, self.header = chosen.rewrapped(key, new_key, head, options, keep=keep)
+        self.begins = self.header + bytes(beginning[self.size :])
+        """The first bytes of the new file, as far as those of the old one were given."""
         self._source, self._chosen, self._options = source, chosen, options
+
+    @classmethod
+    def of_object(
+        cls, file: Any, key: object, new_key: object, format: str, options: Options, keep: bool
+    ) -> Rewrapped:
+        """As the class, with one request: no more of the object is asked for."""
+        beginning = file.read_at(0, HEAD)
+        file.seek(len(beginning))
+        return cls(file, key, new_key, format, options, keep, beginning)
+
+    def is_copied_by_store(
+        self, path: PathLike, out: PathLike, version: str | None, *, copy: bool
+    ) -> bool:
+        """Has the store make the new object of that version of the old one; False: it cannot.
+        Raises OSError; ValueError where it cannot, and `path` is `out`, unless `copy` is True."""
+        if (
+            not self.is_text
+            and stores.is_url(path)
+            and stores.is_url(out)
+            and stores.replace_beginning(path, self.size, self.header, dest=out, version=version)
+        ):
+            return True
+        if path == out and not copy:
+            raise ValueError(
+                "the store cannot copy all but the beginning of an object, or the file is text: "
+                "copy=True (--copy) reads and writes all of it, or name an output"
+            )
+        return False
 
     def write_to(self, target: Writer) -> None:
         """Writes the new file, all of it through this process."""
@@ -137,10 +167,10 @@ def _rewrap_object(
     key: object,
     new_key: object,
     out: PathLike,
+    how: tuple[str, Options, bool],
     *,
     replace: bool,
     copy: bool,
-    **how: Any,
 ) -> None:
     """As `rewrap_file`, from or to a URL."""
     with contextlib.ExitStack() as stack:
@@ -152,25 +182,18 @@ def _rewrap_object(
             info = stores.stat(path)
             file = stack.enter_context(stores.open_object(path, info))
             size = info.size
-        beginning = b""
-        if stores.is_url(path):  # one request, and no more of the file is asked for
-            beginning = file.read_at(0, HEAD)
-            file.seek(len(beginning))
-        made = _Rewrapped(file, key, new_key, beginning=beginning, **how)
-        if stores.is_url(path) and stores.is_url(out) and not made.is_text:
-            if not replace:
+        version = None
+        if not stores.is_url(path):
+            made = Rewrapped(file, key, new_key, *how)
+        else:
+            version = info.version
+            made = Rewrapped.of_object(file, key, new_key, *how)
+            if not replace and stores.is_url(out):
                 with contextlib.suppress(FileNotFoundError):
                     stores.stat(out)
                     raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
-            if stores.replace_beginning(
-                path, made.size, made.header, dest=out, version=info.version
-            ):
-                return
-        if path == out and not copy:
-            raise ValueError(
-                f"{path}: the store cannot copy all but the beginning of an object, or the file is "
-                "text: copy=True (--copy) reads and writes all of it, or name an output"
-            )
+        if made.is_copied_by_store(path, out, version, copy=copy):
+            return
         target = stack.enter_context(
             stores.writing(out, replace=replace, size=size)
             if stores.is_url(out)

@@ -19,12 +19,14 @@ from .. import stores
 from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
 from ..stores.store import shown
+from .base import wipe
 from .layout import FormatError
 from .stream import decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
 
 if TYPE_CHECKING:
     from .base import Format, Options, ReadAt
+    from .reader import DecryptedFile, SeekableReader
     from .tree_parts import Opened
     from .whole import Reader, Writer
 
@@ -48,7 +50,7 @@ class Source(Protocol):
     def read_at(self, offset: int, length: int) -> bytes: ...
 
 
-class _Regular(io.FileIO):
+class Regular(io.FileIO):
     """A regular file, and its bytes when they are asked for."""
 
     @property
@@ -86,7 +88,7 @@ def opened_in(root: str | os.PathLike[str]) -> Opened:
         descriptor = open_regular(os.path.join(root, name))
         if descriptor is None:
             raise ManifestError("not a regular file, as a manifest is")
-        with _Regular(descriptor) as file:
+        with Regular(descriptor) as file:
             yield file
 
     return opened
@@ -115,13 +117,22 @@ def _tree_of(place: str, extension: str) -> tuple[str | None, list[str]]:
 
 
 class Sealed:
-    """The key, format and options that the files of trees are encrypted with."""
+    """The key, format and options that the files of trees are encrypted with. new: those that they
+    get, where a job changes keys."""
 
-    def __init__(self, key: object, chosen: Format, options: Options) -> None:
+    def __init__(
+        self, key: object, chosen: Format, options: Options, new: Sealed | None = None
+    ) -> None:
         self.format = chosen
         self.options = options
-        self._key = key
+        self.new = new
+        self.key = key
         self._opening = chosen.opening(key)
+
+    def wipe(self) -> None:
+        """Wipes a key that is bytes."""
+        if isinstance(self.key, bytearray):
+            wipe(self.key)
 
     @property
     def can_open(self) -> bool:
@@ -137,11 +148,19 @@ class Sealed:
 
     def encrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
         """Raises as `encrypt_stream`."""
-        encrypt_stream(reader, writer, self._key, format=self.format.name, options=options)
+        encrypt_stream(reader, writer, self.key, format=self.format.name, options=options)
 
     def decrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
         """Raises as `decrypt_stream`."""
         decrypt_stream(reader, writer, self._opening, format=self.format.name, options=options)
+
+    def opened(self, source: SeekableReader, options: Options) -> DecryptedFile:
+        """The text of a file. Raises as `DecryptingReader`."""
+        from .reader import DecryptedFile, DecryptingReader
+
+        return DecryptedFile(
+            DecryptingReader(source, self.format, self._opening, options, close_source=False)
+        )
 
     def seal_text(self, text: bytes, context: bytes, writer: Writer) -> None:
         """Writes a file with that plaintext and context. Raises OSError."""
@@ -204,7 +223,7 @@ class Sealed:
             with (
                 stores.open_object(place)
                 if stores.is_url(place)
-                else _Regular(place, opener=open_seekable)
+                else Regular(place, opener=open_seekable)
             ) as file:
                 return self.options_in_place(place, Probed(file), listed=listed)
         place = os.fsdecode(place)

@@ -97,14 +97,18 @@ class _Hashed:
         self.digest.update(data)
 
 
-def write(sealed: Sealed, entries: Iterable[Entry], writing: Written) -> str:
-    """Writes the manifest of files that come in `order`; returns its id. Raises OSError."""
-    rest = iter(entries)
-    some = list(itertools.islice(rest, PART + 1))
+def write(
+    sealed: Sealed, entries: Iterable[Entry], writing: Written, others: Iterable[Entry] = ()
+) -> str:
+    """Writes the manifest of files that come in `order`; returns its id. others: folders and links,
+    which only a manifest in one part lists. Raises OSError."""
+    rest, others = iter(entries), list(others)
+    some = list(itertools.islice(rest, None if others else PART + 1))
     folders = _folders_of(some)
     # In a store an object may have the name of a folder, which no tree of files has.
-    if len(some) <= PART and folders.keys().isdisjoint(entry.name for entry in some):
-        entries_of = {**folders, **{entry.name: entry for entry in some}}
+    fits = len(some) <= PART and folders.keys().isdisjoint(entry.name for entry in some)
+    if fits or others:
+        entries_of = {**folders, **{entry.name: entry for entry in (*others, *some)}}
         manifest = Manifest(sealed.format.name, entries_of, made=int(time.time()))
         with writing(NAME) as writer:
             sealed.write(writer, manifest, "manifest")
@@ -195,6 +199,12 @@ class Listed:
             if isinstance(error, ManifestError):
                 raise
             raise ManifestError("the manifest is not of the form of a manifest") from None
+
+    def others(self) -> list[Entry]:
+        """Folders and links: one in parts has none."""
+        if self.in_parts:
+            return []
+        return [entry for entry in self._manifest.entries.values() if entry.kind != "file"]
 
     @functools.cached_property
     def _manifest(self) -> Manifest:

@@ -37,7 +37,10 @@ class OtherStore(Store):
     def stat(self, path: str) -> ObjectInfo:
         url = self.url(path)
         self._system.invalidate_cache()
-        found = self._system.info(url)
+        try:
+            found = self._system.info(url)
+        except FileNotFoundError:
+            raise missing(url) from None
         if found["type"] == "directory":
             raise missing(url)
         return self._info(url, found)

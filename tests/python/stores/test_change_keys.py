@@ -6,11 +6,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import small_s3
+from click.testing import CliRunner
 from warpcipher import formats, stores
+from warpcipher.cli.app import cli
 from warpcipher.formats import age
 
 pytest.importorskip("boto3")
@@ -126,4 +129,37 @@ def test_an_object_that_changes_meanwhile(server: small_s3.Store) -> None:
     with pytest.raises(OSError, match="changed"):
         formats.rewrap_file(URL, ME, YOU)
     assert server.objects["bucket/a"][0] == other
+    assert not server.uploads
+
+
+@pytest.mark.parametrize("change", ["rewrap", "rekey"])
+def test_a_prefix_in_place(
+    server: small_s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """By the store's own copies, on the condition that nobody has written meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    for name, secret in (("me", ME), ("you", YOU)):
+        Path(name).touch(0o600)
+        Path(name).write_text(secret.to_text())
+    texts = {f"p/{number}.age": os.urandom(number << 20) for number in (0, 1, 6)}
+    for name, text in texts.items():
+        sealed = io.BytesIO()
+        formats.encrypt_stream(io.BytesIO(text), sealed, ME)
+        server.put(f"bucket/{name}", sealed.getvalue())
+
+    def exchange(request: small_s3.Request) -> Any:
+        last = request.kind in ("put", "complete") and request.key == "bucket/p/1.age"
+        return (lambda _: server.put("bucket/p/1.age", b"other")) if last else None
+
+    server.fault = exchange
+    given = [change, "-i", "me", "-r", str(YOU.recipient), "s3://bucket/p/", "--retry", "0"]
+    done = CliRunner().invoke(cli, [*given, *(["--in-place"] if change == "rekey" else [])])
+    assert done.exit_code == 4, done.output
+    assert "p/1.age" in done.output
+    assert server.objects["bucket/p/1.age"][0] == b"other"
+    for name, text in texts.items():
+        if name != "p/1.age":
+            assert opened(f"s3://bucket/{name}", YOU) == text
+    left = {name for name in server.objects if name.startswith("bucket/p/")}
+    assert left == {*(f"bucket/{name}" for name in texts), f"bucket/p/.warpcipher-journal-{change}"}
     assert not server.uploads

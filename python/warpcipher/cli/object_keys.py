@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of `rekey` or `rewrap` over objects at URLs: a job as that of `encrypt`, with two keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+from warpcipher import stores
+from warpcipher.fleet.places import Items, is_prefix, join, split
+from warpcipher.fleet.work import Work
+from warpcipher.formats.rewrap import require_no_tree_at
+from warpcipher.formats.sealed import Sealed
+
+from .errors import shown, usage
+from .new_keys import RekeySettings
+from .object_run import JOURNAL, ObjectRun, Plan
+
+
+class ObjectKeys(ObjectRun):
+    """One run. keep, copy: as of `Work`."""
+
+    def __init__(
+        self,
+        settings: RekeySettings,
+        task: Literal["rekey", "rewrap"],
+        *,
+        keep: bool = False,
+        copy: bool = False,
+    ) -> None:
+        super().__init__(settings, "decrypt")
+        self._how, self._task = settings, task
+        self._keep, self._copy = keep, copy
+        if task == "rewrap":  # which changes no format
+            settings.new_format = self._format.name
+        self._new = settings.new_sealed(self._extra.context)
+
+    def _close(self) -> None:
+        super()._close()
+        self._new.wipe()
+
+    def _sealed_of(self) -> Sealed:
+        return Sealed(self._key, self._format, self._extra, self._new)
+
+    def _new_source(self, sealed: Sealed) -> Any:
+        if self._how.new.people:
+            raise usage("--cluster takes --new-key FILE, --new-key-env or --new-key-command")
+        return self._how.new.choice.source(), self._new.format.name, self._new.options
+
+    def _work_of(self, plan: Plan) -> Work:
+        work = super()._work_of(plan)
+        return replace(
+            work,
+            task=self._task,
+            new_extension=self._new.format.extension,
+            in_place=self._how.in_place,
+            replace=self._how.in_place or work.replace,
+            keep=self._keep,
+            copy=self._copy,
+        )
+
+    def _named(self, path: str, name: str) -> str:
+        return super()._named(path, name) + self._new.format.extension
+
+    def _planned(
+        self, items: Items, target: str | None, output: str = "", *, tree: bool = False
+    ) -> Plan:
+        plan, new = super()._planned(items, target, output, tree=tree), self._new.format
+        if plan.tree and not (new.authenticated and new.binds_chunks):
+            raise usage(f"format {new.name} makes no tree with a manifest: take --no-manifest")
+        if output:
+            require_no_tree_at(join(str(target), output))
+        return plan
+
+    def _plans(self) -> Iterator[Plan]:
+        if not self._how.in_place:
+            yield from super()._plans()
+            return
+        if self._new.format.extension != self._format.extension:
+            raise usage(
+                f"objects in place keep the suffix of {self._format.name}, and would be of "
+                f"{self._new.format.name}: name the new ones with -o"
+            )
+        for path in self._how.paths:
+            if not stores.is_url(path):
+                raise usage(f"{shown(path)} is no URL: give URLs only, or none")
+            if is_prefix(path):
+                require_no_tree_at(path.rstrip("/"))  # the job itself looks below it
+                journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")
+                yield Plan(Items({"": path}, frozenset({""})), path, journal=journal)
+                continue
+            require_no_tree_at(path)
+            folder, name = split(path)
+            items = Items({name: path}, frozenset())
+            yield Plan(items, folder, name, journal=self._how.journal)

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that change keys: what they write, what they leave, and how they go on after a kill."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import pickle
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from click.testing import CliRunner
+from step_store import Killed, StepStore, step_store
+from warpcipher import formats, keys, stores
+from warpcipher.cli.app import cli
+from warpcipher.cluster import objects
+from warpcipher.fleet import journal, work
+from warpcipher.fleet.job import Todo
+from warpcipher.fleet.places import Items, Target
+from warpcipher.formats import age, tree_parts
+
+NAMES = ["a0", "a-b", "a/1", "a/2.jpg", "b/c/d.jpg", "z"]
+ME, YOU = (age.Identity(bytes(range(32 * i, 32 * i + 32))) for i in range(2))
+REKEY = ("rekey", "--key", "key", "--new-key", "other")
+REWRAP = ("rewrap", "-i", "me", "-r", str(YOU.recipient))
+CHANGES = pytest.mark.parametrize(("change", "suffix"), [(REKEY, "cobblestone"), (REWRAP, "age")])
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("key", "other", "me", "you"):
+        (tmp_path / name).touch(0o600)
+        (tmp_path / name).write_bytes(secrets.token_bytes(32))
+    (tmp_path / "me").write_text(ME.to_text())
+    (tmp_path / "you").write_text(YOU.to_text())
+    return tmp_path
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, there: Path) -> Iterator[StepStore]:
+    """With objects below step://in, and two trees of them."""
+    monkeypatch.setattr(work, "FIRST_DELAY", 0.0)
+    with step_store() as made:
+        for number, name in enumerate(NAMES):
+            made.put(f"in/{name}", secrets.token_bytes((number + 1) * 900))
+        for suffix, key in (("cobblestone", ("--key", "key")), ("age", ("-r", str(ME.recipient)))):
+            do("encrypt", "step://in", "-o", f"step://{suffix}", *key)
+        yield made
+
+
+def do(*arguments: str, expect: int = 0) -> str:
+    """Runs a command in this process; returns what it printed."""
+    done = CliRunner().invoke(cli, list(arguments))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == expect, done.output
+    return done.output
+
+
+def alone(store: StepStore, suffix: str) -> None:
+    """Objects of no tree, below step://sealed."""
+    key: Any = ME.recipient if suffix == "age" else Path("key").read_bytes()
+    for path in [path for path in store.objects if path.startswith("sealed/")]:
+        del store.objects[path]
+    for name in NAMES:
+        sealed = io.BytesIO()
+        formats.encrypt_stream(io.BytesIO(store.objects[f"in/{name}"][0]), sealed, key)
+        store.put(f"sealed/{name}.{suffix}", sealed.getvalue())
+
+
+def below(store: StepStore, prefix: str) -> dict[str, bytes]:
+    return {
+        path.removeprefix(prefix): data
+        for path, (data, _, _) in store.objects.items()
+        if path.startswith(prefix) and "/.warpcipher-" not in path
+    }
+
+
+def opens(suffix: str) -> tuple[str, ...]:
+    """The options of the new key."""
+    return ("-i", "you") if suffix == "age" else ("--key", "other")
+
+
+def are_plain(store: StepStore, suffix: str, *more: str, source: str = "step://new") -> None:
+    """Whether the new key, and only that, opens all of it."""
+    do("decrypt", source, "-o", "step://back", "--force", *opens(suffix), *more)
+    assert below(store, "back/") == below(store, "in/")
+    old = ("-i", "me") if suffix == "age" else ("--key", "key")
+    do("check", source, *old, *more, expect=3)
+
+
+@CHANGES
+@pytest.mark.parametrize("part", [3, 100])
+def test_a_tree_gets_a_new_key(
+    store: StepStore,
+    monkeypatch: pytest.MonkeyPatch,
+    change: tuple[str, ...],
+    suffix: str,
+    part: int,
+) -> None:
+    before = dict(store.objects)
+    monkeypatch.setattr(tree_parts, "PART", part)
+    do(*change, f"step://{suffix}", "-o", "step://new", "--report", "report")
+    assert {path: store.objects[path] for path in before} == before
+    lines = [json.loads(line) for line in Path("report").read_text().splitlines()]
+    assert len(lines) == len(NAMES)
+    for line in lines:
+        assert line["state"] == "done"
+        for size, place in (("input_bytes", "input"), ("output_bytes", "output")):
+            assert line[size] == len(store.objects[line[place].removeprefix("step://")][0])
+    do("check", "step://new", *opens(suffix))
+    are_plain(store, suffix)
+    do(*change, f"step://{suffix}", "-o", "step://new", "--report", "report")
+    lines = [json.loads(line) for line in Path("report").read_text().splitlines()]
+    assert {line["state"] for line in lines} == {"complete"}
+
+
+@CHANGES
+def test_objects_in_place(store: StepStore, change: tuple[str, ...], suffix: str) -> None:
+    alone(store, suffix)
+    place = ("--in-place",) if change == REKEY else ("--copy",)
+    assert f"{len(NAMES)} objects done" in do(*change, *place, "step://sealed/", "-v")
+    assert below(store, "sealed/").keys() == {f"{name}.{suffix}" for name in NAMES}
+    are_plain(store, suffix, "--no-manifest", source="step://sealed")
+    if change == REKEY:
+        do(*change, *place, "step://sealed/")  # the new key opens them: they are done
+        are_plain(store, suffix, "--no-manifest", source="step://sealed")
+        back = ("rekey", "--key", "other", "--new-key", "key", "--in-place", "step://sealed")
+        assert f"{len(NAMES)} objects done" in do(*back, "-v")
+
+
+@CHANGES
+@pytest.mark.parametrize("in_place", [False, True])
+def test_killed_at_random(
+    store: StepStore,
+    monkeypatch: pytest.MonkeyPatch,
+    change: tuple[str, ...],
+    suffix: str,
+    in_place: bool,
+) -> None:
+    """The result is that of one run, and the last report says so."""
+    monkeypatch.setattr(journal, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(journal, "SHARE", 0)
+    if in_place and change == REWRAP:  # with an identity that opens objects which are done
+        change = (*change, "-i", "you", "--copy")
+    source = "step://sealed" if in_place else f"step://{suffix}"
+    target = () if in_place else ("-o", "step://new")
+    target = ("--in-place",) if in_place and change == REKEY else target
+    chance, kills = random.Random(seed := random.randrange(1 << 30)), 0
+    while kills < 25:
+        alone(store, suffix)
+        for path in [path for path in store.objects if path.startswith("new/")]:
+            del store.objects[path]
+        while True:
+            store.steps, store.dies_at = 0, chance.randrange(20, 120)
+            try:
+                do(*change, source, *target, "--jobs", "3", "--report", "report")
+                break
+            except Killed:
+                kills += 1
+            finally:
+                store.dies_at = None
+        lines = [json.loads(line) for line in Path("report").read_text().splitlines()]
+        assert len(lines) == len(NAMES), seed
+        assert {line["state"] for line in lines} <= {"done", "complete"}, seed
+        new, more = ("step://sealed", ["--no-manifest"]) if in_place else ("step://new", [])
+        do("decrypt", new, "-o", "step://back", "--force", *opens(suffix), *more)
+        assert below(store, "back/") == below(store, "in/"), seed
+        assert not [path for path in store.objects if path.endswith(".part")], seed
+
+
+@CHANGES
+def test_wrong_and_exchanged_keys(store: StepStore, change: tuple[str, ...], suffix: str) -> None:
+    before = dict(store.objects)
+    exchanged = ("rekey", "--key", "other", "--new-key", "key")
+    if change == REWRAP:
+        exchanged = ("rewrap", "-i", "you", "-r", str(ME.recipient))
+    do(*exchanged, f"step://{suffix}", "-o", "step://new", expect=3)
+    do(*exchanged, f"step://{suffix}", "-o", "step://new", "--no-manifest", expect=3)
+    assert below(store, "new/") == {}
+    assert {path: store.objects[path] for path in before} == before
+
+
+@CHANGES
+def test_an_object_that_fails(store: StepStore, change: tuple[str, ...], suffix: str) -> None:
+    """The others are done; the new tree does not list it until it is."""
+    whole = store.objects[f"{suffix}/z.{suffix}"]
+    data = bytearray(whole[0])
+    data[60] ^= 1
+    store.objects[f"{suffix}/z.{suffix}"] = bytes(data), *whole[1:]
+    given = (*change, f"step://{suffix}", "-o", "step://new")
+    assert "the manifest lists another object" in do(*given, expect=3)
+    assert below(store, "new/").keys() == {
+        "MANIFEST.warpcipher",
+        *(f"{name}.{suffix}" for name in NAMES if name != "z"),
+    }
+    do("check", "step://new", *opens(suffix))
+    store.objects[f"{suffix}/z.{suffix}"] = whole
+    assert "1 object done" in do(*given, "-v")
+    are_plain(store, suffix)
+
+
+def test_an_error_of_the_store_is_tried_again(store: StepStore) -> None:
+    left = [2]
+
+    def hook(call: str, path: str) -> None:
+        if call == "end" and path == "new/z.cobblestone" and left[0]:
+            left[0] -= 1
+            raise OSError(errno.EIO, "this store is slow", path)
+
+    store.hook = hook
+    do(*REKEY, "step://cobblestone", "-o", "step://new")
+    assert left == [0]
+    are_plain(store, "cobblestone")
+
+
+def test_objects_that_change_meanwhile(store: StepStore) -> None:
+    """A write of another program in place is not lost."""
+    alone(store, "cobblestone")
+    old, other = store.objects["sealed/z.cobblestone"][0], b"another content"
+
+    def hook(call: str, path: str) -> None:
+        is_old = store.objects["sealed/z.cobblestone"][0] == old
+        if call == "end" and path.startswith("sealed/.warpcipher-") and is_old:
+            store.put("sealed/z.cobblestone", other)
+
+    store.hook = hook
+    text = do(*REKEY, "--in-place", "step://sealed", "--jobs", "1", expect=3)
+    assert "z.cobblestone" in text
+    assert store.objects["sealed/z.cobblestone"][0] == other
+
+
+def test_a_tree_is_not_changed_in_place(store: StepStore) -> None:
+    before = dict(store.objects)
+    text = do(*REKEY, "--in-place", "step://cobblestone", expect=2)
+    assert "is a tree, whose manifest lists its objects" in text
+    assert "is part of the tree" in do(*REKEY, "--in-place", "step://cobblestone/a", expect=2)
+    do(*REKEY, "--in-place", "step://cobblestone/z.cobblestone", expect=2)
+    do(*REWRAP, "step://age/", expect=2)
+    do("rekey", "--key", "key", "-i", "me", "--in-place", "step://age", "local", expect=2)
+    text = do("rekey", "--key", "key", "-r", str(ME.recipient), "--in-place", "step://in", expect=2)
+    assert "keep the suffix" in text
+    assert "no URL" in do(*REKEY, "--in-place", "step://in", "key", expect=2)
+    assert "no wrapping key" in do(
+        *("rewrap", "--key", "key", "--new-key", "other", "step://cobblestone"),
+        *("-o", "step://new"),
+        expect=2,
+    )
+    changed = {path for path in store.objects if store.objects[path] != before.get(path)}
+    assert {path for path in changed if ".warpcipher-journal" not in path} == set()
+
+
+def test_options_of_objects_are_not_for_files(there: Path) -> None:
+    Path("file").write_bytes(b"text")
+    for option in ("--copy", "--dry-run", "--no-manifest", "--jobs=3"):
+        assert "objects at URLs" in do(*REWRAP, "file", option, expect=2)
+    assert "objects at URLs" in do(*REKEY, "file", "-o", "x", "--jobs", "3", expect=2)
+
+
+def test_between_folders_and_stores(store: StepStore) -> None:
+    """Links and empty folders of a tree stay in its manifest."""
+    (tree := Path("tree")).mkdir()
+    (tree / "a").write_bytes(b"text")
+    (tree / "link").symlink_to("a")
+    (tree / "empty").mkdir()
+    do("encrypt", "tree", "-r", str(ME.recipient))
+    do(*REWRAP, "tree.age", "-o", "step://new")
+    do("rekey", "-i", "you", "--new-key", "key", "step://new", "-o", "again.cobblestone")
+    Path("again.cobblestone/.warpcipher-journal").unlink()
+    do("decrypt", "--key", "key", "again.cobblestone", "-o", "back")
+    assert Path("back/link").readlink() == Path("a")
+    assert Path("back/link").read_bytes() == b"text"
+    assert Path("back/empty").is_dir()
+
+
+def test_dry_run_and_filters(store: StepStore) -> None:
+    given = (*REKEY, "step://cobblestone", "-o", "step://new", "--include", "*.jpg")
+    text = do(*given, "--dry-run")
+    assert text.count(" -> step://new/") == 2
+    assert below(store, "new/") == {}
+    do(*given)
+    do("decrypt", "step://new", "-o", "step://back", "--key", "other")
+    assert below(store, "back/").keys() == {"a/2.jpg", "b/c/d.jpg"}
+
+
+def test_tasks_of_a_cluster_carry_no_key(there: Path) -> None:
+    """What a node does, in this process."""
+    for name in ("a", "b"):
+        Path(f"in/{name}").parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(name.encode())
+        formats.encrypt_file(name, f"in/{name}.cobblestone", Path("key").read_bytes())
+    Path("out").mkdir()
+    items = Items({"": str(there / "in")}, frozenset({""}))
+    options, name = formats.Options(), "cobblestone-256"
+    task = objects.ObjectTask(
+        work.Work(
+            *("rekey", items, Target(str(there / "out")), name, ".cobblestone", options, False),
+            new_extension=".cobblestone",
+        ),
+        objects.portable_keys(keys.from_file("key")),
+        2,
+        0,
+        wc.__version__,
+        (objects.portable_keys(keys.from_file("other")), name, options),
+    )
+    sent = pickle.dumps(task)
+    assert not [key for key in ("key", "other") if Path(key).read_bytes() in sent]
+    todos = [Todo(item, None) for item in items if not isinstance(item, stores.ObjectInfo)]
+    outcomes = pickle.loads(sent).do(todos)  # noqa: S301
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    with formats.open("out/b.cobblestone", Path("other").read_bytes()) as file:
+        assert file.read() == b"b"
