@@ -24,10 +24,21 @@ struct AesCode {
   }
 
   // Children `first` and, of two, the next.
-  template <bool Keyed, int Children>
+  template <Generator G, int Children>
   [[gnu::always_inline]] static inline void make(const Seeds& seeds, int first, Seeds (&out)[Children]) {
-    if constexpr (Keyed) {
+    if constexpr (G == Generator::aes128_keyed) {
       make_keyed(seeds, first, out);
+    } else if (is_correlated(G) && first <= 1 && first + Children > 1) {  // child 1 is among them
+      Seeds hashes[1];
+      make<Generator::aes128_mmo, 1>(seeds, 0, hashes);
+      for (int c = 0; c < Children; ++c) {
+        if (first + c == 2) {
+          make<Generator::aes128_mmo, 1>(seeds, 2, hashes);
+        }
+        for (std::size_t v = 0; v < vectors; ++v) {
+          out[c][v] = first + c == 1 ? hashes[0][v] ^ seeds[v] : hashes[0][v];
+        }
+      }
     } else {
       Seeds turned;
       const Vector high = of_block(0, ~std::uint64_t{0});
@@ -107,19 +118,19 @@ struct AesCode {
     }
   }
 
-  template <bool Keyed>
+  template <Generator G>
   static void expand(const std::uint8_t* seeds, std::size_t count, int first, int children, std::uint8_t* out) {
     for_groups(seeds, count, static_cast<std::size_t>(children), out, [&](const std::uint8_t* from, std::uint8_t* to) {
       Seeds loaded;
       load(from, loaded);
       if (children == 2) {
         Seeds made[2];
-        make<Keyed, 2>(loaded, first, made);
+        make<G, 2>(loaded, first, made);
         return store_pairs(to, made);
       }
       for (int c = 0; c < children; ++c) {
         Seeds made[1];
-        make<Keyed, 1>(loaded, first + c, made);
+        make<G, 1>(loaded, first + c, made);
         if (children == 1) {
           for (std::size_t v = 0; v < vectors; ++v) Simd::store(to + vector_len * v, made[0][v]);
         } else {
@@ -134,25 +145,25 @@ struct AesCode {
     });
   }
 
-  // Takes the control bits out of nodes, as masks of blocks.
-  static void take_controls(Seeds& nodes, Seeds& masks) {
+  // Takes the control bits out of nodes, or copies them, as masks of blocks.
+  static void take_controls(Seeds& nodes, Seeds& masks, bool stay) {
     const Vector one = of_block(1, 0);
     for (std::size_t v = 0; v < vectors; ++v) {
       const Vector control = nodes[v] & one;
-      nodes[v] = nodes[v] ^ control;
+      if (!stay) nodes[v] = nodes[v] ^ control;
       masks[v] = reinterpret_cast<Vector>(Longs{} - reinterpret_cast<Longs>(Simd::unpack_low64(control, control)));
     }
   }
 
-  template <bool Keyed>
+  template <Generator G>
   static void grow(const std::uint8_t* nodes, std::size_t count, const LevelCorrection& correction, std::uint8_t* out) {
     Vector added[2];
     for (int c = 0; c < 2; ++c) added[c] = Simd::from_block(cpu::load_block(correction.children[c]));
     for_groups(nodes, count, 2, out, [&](const std::uint8_t* from, std::uint8_t* to) {
       Seeds seeds, masks, made[2];
       load(from, seeds);
-      take_controls(seeds, masks);
-      make<Keyed, 2>(seeds, 0, made);
+      take_controls(seeds, masks, is_correlated(G));
+      make<G, 2>(seeds, 0, made);
       for (int c = 0; c < 2; ++c) {
         for (std::size_t v = 0; v < vectors; ++v) made[c][v] = made[c][v] ^ (added[c] & masks[v]);
       }
@@ -166,41 +177,60 @@ struct AesCode {
     return reinterpret_cast<Vector>(negative ? Integers{} - sum : sum);
   }
 
-  template <bool Keyed>
+  template <Generator G>
   static void finish(const std::uint8_t* nodes, std::size_t count, const LeafCorrection& correction,
                      std::uint8_t* out) {
-    const Vector added = Simd::from_block(cpu::load_block(correction.bytes));
-    for_groups(nodes, count, 1, out, [&](const std::uint8_t* from, std::uint8_t* to) {
-      Seeds seeds, masks, made[1];
+    constexpr int blocks = is_correlated(G) ? 2 : 1;
+    Vector added[blocks];
+    for (int b = 0; b < blocks; ++b) added[b] = Simd::from_block(cpu::load_block(correction.blocks[b]));
+    for_groups(nodes, count, blocks, out, [&](const std::uint8_t* from, std::uint8_t* to) {
+      Seeds seeds, masks, made[blocks];
       load(from, seeds);
-      take_controls(seeds, masks);
-      make<Keyed, 1>(seeds, 2, made);
-      for (std::size_t v = 0; v < vectors; ++v) {
-        const Vector value = added & masks[v];
-        Simd::store(to + vector_len * v, correction.group == Group::gf2 ? made[0][v] ^ value
-                                         : correction.group == Group::u32
-                                             ? add<Words>(made[0][v], value, correction.negative)
-                                             : add<Longs>(made[0][v], value, correction.negative));
+      take_controls(seeds, masks, false);
+      make<G, blocks>(seeds, 2, made);
+      for (int b = 0; b < blocks; ++b) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+          const Vector value = added[b] & masks[v];
+          made[b][v] = correction.group == Group::gf2   ? made[b][v] ^ value
+                       : correction.group == Group::u32 ? add<Words>(made[b][v], value, correction.negative)
+                                                        : add<Longs>(made[b][v], value, correction.negative);
+        }
+      }
+      if constexpr (blocks == 2) {
+        store_pairs(to, made);
+      } else {
+        for (std::size_t v = 0; v < vectors; ++v) Simd::store(to + vector_len * v, made[0][v]);
       }
     });
   }
 };
 
+// Calls call() with the generator as a constant.
+template <class Call>
+[[gnu::always_inline]] inline void visit_aes(Generator generator, const Call& call) {
+  switch (generator) {
+    case Generator::aes128_keyed:
+      return call.template operator()<Generator::aes128_keyed>();
+    case Generator::aes128_half:
+      return call.template operator()<Generator::aes128_half>();
+    default:
+      return call.template operator()<Generator::aes128_mmo>();
+  }
+}
+
 template <class Simd>
 constexpr Code aes_lanes{
     [](Generator generator, const std::uint8_t* seeds, std::size_t count, int first, int children, std::uint8_t* out) {
-      generator == Generator::aes128_keyed ? AesCode<Simd>::template expand<true>(seeds, count, first, children, out)
-                                           : AesCode<Simd>::template expand<false>(seeds, count, first, children, out);
+      visit_aes(generator,
+                [&]<Generator G>() { AesCode<Simd>::template expand<G>(seeds, count, first, children, out); });
     },
     [](Generator generator, const std::uint8_t* nodes, std::size_t count, const LevelCorrection& correction,
        std::uint8_t* out) {
-      generator == Generator::aes128_keyed ? AesCode<Simd>::template grow<true>(nodes, count, correction, out)
-                                           : AesCode<Simd>::template grow<false>(nodes, count, correction, out);
+      visit_aes(generator, [&]<Generator G>() { AesCode<Simd>::template grow<G>(nodes, count, correction, out); });
     },
     [](Generator generator, const std::uint8_t* nodes, std::size_t count, const LeafCorrection& correction,
        std::uint8_t* out) {
-      generator == Generator::aes128_keyed ? AesCode<Simd>::template finish<true>(nodes, count, correction, out)
-                                           : AesCode<Simd>::template finish<false>(nodes, count, correction, out);
+      visit_aes(generator, [&]<Generator G>() { AesCode<Simd>::template finish<G>(nodes, count, correction, out); });
     }};
 
 }  // namespace

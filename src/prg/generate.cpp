@@ -10,14 +10,15 @@ namespace {
 
 // What generate_one() computes with; wiped.
 struct Work {
-  std::uint8_t nodes[2][block_len];        // of the point's path, one a party
-  std::uint8_t children[2][2][block_len];  // of a party: left, right
-  std::uint8_t values[2][block_len];
+  std::uint8_t nodes[2][block_len];                  // of the point's path, one a party
+  std::uint8_t children[2][2][block_len];            // of a party: left, right
+  std::uint8_t values[2 * most_blocks * block_len];  // of both nodes, one after the other
+  std::uint8_t placed[most_blocks * block_len];
 };
 
-// The block of a value at place i: all other places are zero. All of them are looked at.
-void place_value(Group group, std::uint64_t value, std::uint64_t i, std::uint8_t (&block)[block_len]) {
-  for (std::uint64_t at = 0; at < 2; ++at) {
+// The blocks of a value at place i: all other places are zero. All of them are looked at.
+void place_value(Group group, std::uint64_t value, std::uint64_t i, std::uint8_t (&blocks)[most_blocks * block_len]) {
+  for (std::uint64_t at = 0; at < 2 * most_blocks; ++at) {
     std::uint64_t word = 0;
     for (std::uint64_t bit = 0; bit < 64; bit += group == Group::gf2 ? 1 : group == Group::u32 ? 32 : 64) {
       const std::uint64_t place = group == Group::gf2 ? 64 * at + bit : group == Group::u32 ? 2 * at + bit / 32 : at;
@@ -25,7 +26,7 @@ void place_value(Group group, std::uint64_t value, std::uint64_t i, std::uint8_t
       const std::uint64_t is_other = 0 - ((difference | (0 - difference)) >> 63);
       word |= (value & ~is_other) << bit;
     }
-    store_le64(block + 8 * at, word);
+    store_le64(blocks + 8 * at, word);
   }
 }
 
@@ -34,7 +35,7 @@ void place_value(Group group, std::uint64_t value, std::uint64_t i, std::uint8_t
 void generate_one(const Code& code, const Domain& domain, std::uint64_t point, std::uint64_t value,
                   const std::uint8_t* random, std::uint8_t* first, std::uint8_t* second) {
   const int depth = domain.depth(), in_block = domain.bits - depth;
-  const RecordLayout layout{depth};
+  const RecordLayout layout(domain);
   Secret<Work> work;
   std::memset(first, 0, domain.record_len());
   for (std::size_t party = 0; party < 2; ++party) {
@@ -55,9 +56,15 @@ void generate_one(const Code& code, const Domain& domain, std::uint64_t point, s
       const auto right_sum = static_cast<std::uint8_t>(children[0][1][b] ^ children[1][1][b]);
       correction[b] = static_cast<std::uint8_t>((left_sum & to_right) | (right_sum & ~to_right));
     }
-    const std::uint64_t left_control = (children[0][0][0] ^ children[1][0][0] ^ right ^ 1) & 1;
-    const std::uint64_t right_control = (children[0][1][0] ^ children[1][1][0] ^ right) & 1;
-    correction[0] = static_cast<std::uint8_t>((correction[0] & 0xfe) | left_control);
+    // Correlated: so they are, as the path's nodes always differ by the same, whose control bit is 1.
+    std::uint64_t left_control = correction[0] & 1, right_control = left_control;
+    if (!layout.correlated) {
+      left_control = (children[0][0][0] ^ children[1][0][0] ^ right ^ 1) & 1;
+      right_control = (children[0][1][0] ^ children[1][1][0] ^ right) & 1;
+      correction[0] = static_cast<std::uint8_t>((correction[0] & 0xfe) | left_control);
+      std::uint8_t* const bits = first + layout.right_bits() + level / 8;
+      *bits = static_cast<std::uint8_t>(*bits | right_control << (level % 8));
+    }
     for (std::size_t party = 0; party < 2; ++party) {
       const auto control = static_cast<std::uint8_t>(0 - (work->nodes[party][0] & 1));
       for (std::size_t b = 0; b < block_len; ++b) {
@@ -71,30 +78,28 @@ void generate_one(const Code& code, const Domain& domain, std::uint64_t point, s
         work->nodes[party][b] = static_cast<std::uint8_t>(child ^ (added & control));
       }
     }
-    std::uint8_t* const bits = first + layout.right_bits() + level / 8;
-    *bits = static_cast<std::uint8_t>(*bits | right_control << (level % 8));
   }
   // Of the blocks b0 and b1: (-1)^t1 (value - b0 + b1), where t1 is party 1's control bit.
   const LeafCorrection nothing{{}, domain.group, false};
-  code.finish(domain.generator, work->nodes[0], 2, nothing, work->values[0]);
+  code.finish(domain.generator, work->nodes[0], 2, nothing, work->values);
   std::uint8_t* const made = first + layout.value();
-  std::uint8_t placed[block_len];
-  place_value(domain.group, value, point & ((std::uint64_t{1} << in_block) - 1), placed);
+  const std::uint8_t *const placed = work->placed, *const own = work->values;
+  const std::uint8_t* const other = own + block_len * domain.blocks();
+  place_value(domain.group, value, point & ((std::uint64_t{1} << in_block) - 1), work->placed);
   const std::uint64_t negative = 0 - (std::uint64_t{work->nodes[1][0]} & 1);
-  for (std::size_t at = 0; at < block_len; at += domain.group == Group::u32 ? 4 : 8) {
+  for (std::size_t at = 0; at < block_len * domain.blocks(); at += domain.group == Group::u32 ? 4 : 8) {
     if (domain.group == Group::u32) {
-      std::uint32_t x = load_le32(placed + at) - load_le32(work->values[0] + at) + load_le32(work->values[1] + at);
+      std::uint32_t x = load_le32(placed + at) - load_le32(own + at) + load_le32(other + at);
       x = (x ^ static_cast<std::uint32_t>(negative)) - static_cast<std::uint32_t>(negative);
       store_le32(made + at, x);
     } else if (domain.group == Group::u64) {
-      std::uint64_t x = load_le64(placed + at) - load_le64(work->values[0] + at) + load_le64(work->values[1] + at);
+      std::uint64_t x = load_le64(placed + at) - load_le64(own + at) + load_le64(other + at);
       x = (x ^ negative) - negative;
       store_le64(made + at, x);
     } else {
-      store_le64(made + at, load_le64(placed + at) ^ load_le64(work->values[0] + at) ^ load_le64(work->values[1] + at));
+      store_le64(made + at, load_le64(placed + at) ^ load_le64(own + at) ^ load_le64(other + at));
     }
   }
-  secure_wipe(placed, sizeof placed);
   std::memcpy(second, first, domain.record_len());
   std::memcpy(second, random + block_len, block_len);
   second[0] = static_cast<std::uint8_t>(second[0] | 1);

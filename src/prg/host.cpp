@@ -34,8 +34,8 @@ class Tree {
   Tree(const Code& code, const PointKeys& keys, std::size_t i)
       : Tree(code, keys.domain.generator, keys.records.data() + i * keys.domain.record_len(), keys.domain.depth()) {
     record_ = keys.records.data() + i * keys.domain.record_len();
-    const RecordLayout layout{depth_};
-    std::memcpy(leaf_.bytes, record_ + layout.value(), block_len);
+    layout_ = RecordLayout(keys.domain);
+    std::memcpy(leaf_.blocks, record_ + layout_.value(), block_len * keys.domain.blocks());
     leaf_.group = keys.domain.group;
     leaf_.negative = keys.party == 1;
   }
@@ -63,7 +63,7 @@ class Tree {
 
   void grow(int level, const std::uint8_t* nodes, std::size_t count, std::uint8_t* out) const {
     if (record_ == nullptr) return code_.expand(generator_, nodes, count, 0, 2, out);
-    code_.grow(generator_, nodes, count, RecordLayout{depth_}.of_level(record_, level), out);
+    code_.grow(generator_, nodes, count, layout_.of_level(record_, level), out);
   }
 
   void finish(const std::uint8_t* nodes, std::size_t count, std::uint8_t* out) const {
@@ -89,6 +89,7 @@ class Tree {
   const Generator generator_;
   const int depth_;
   const std::uint8_t* record_ = nullptr;
+  RecordLayout layout_{Domain{}};
   LeafCorrection leaf_{};
   std::uint8_t root_[block_len];
   SecretBytes scratch_;
@@ -151,7 +152,7 @@ void evaluate(const Code& code, const PointKeys& keys, std::span<const std::uint
   const int depth = domain.depth(), in_block = domain.bits - depth;
   for_all(count, std::max<std::size_t>(1, 64 / std::max<std::size_t>(1, each)), [&](std::size_t k) {
     Tree one(code, keys, k);
-    std::uint8_t node[block_len], block[block_len];
+    std::uint8_t node[block_len], block[most_blocks * block_len];
     for (std::size_t i = 0; i < each; ++i) {
       const std::uint64_t point = at[same ? i : k * each + i];
       one.go_to(point >> in_block, depth, node);
@@ -172,8 +173,9 @@ void evaluate_all(const Code& code, const PointKeys& keys, std::span<std::uint8_
     const std::size_t subtree = i & ((std::size_t{1} << cut.split) - 1);
     std::uint8_t* const share = out.data() + domain.share_len() * (i >> cut.split);
     one.descend(subtree, cut.split, depth, [&](std::uint64_t at, const std::uint8_t* nodes, std::size_t n) {
-      if (domain.share_len() >= block_len) return one.finish(nodes, n, share + block_len * at);
-      std::uint8_t block[block_len];
+      const std::size_t len = block_len * domain.blocks();
+      if (domain.share_len() >= len) return one.finish(nodes, n, share + len * at);
+      std::uint8_t block[most_blocks * block_len];
       one.finish(nodes, 1, block);
       if (domain.group == Group::gf2 && domain.bits < 3) {
         block[0] = static_cast<std::uint8_t>(block[0] & ((1u << (1u << domain.bits)) - 1));
@@ -198,7 +200,7 @@ void answer(const Code& code, const PointKeys& keys, std::span<const std::uint8_
   std::memset(out.data(), 0, out.size());
   std::mutex joining;
   ThreadPool::instance().parallel_for(static_cast<std::size_t>(ranges), 1, [&](std::size_t begin, std::size_t end) {
-    SecretBytes sums(out.size()), shares(2 * nodes_at_once * block_len);
+    SecretBytes sums(out.size()), shares(2 * nodes_at_once * domain.blocks() * block_len);
     for (std::size_t range = begin; range < end; ++range) {
       for (std::size_t k = 0; k < count; ++k) {
         Tree one(code, keys, k);

@@ -21,7 +21,7 @@ struct Code {
   void (*grow)(Generator generator, const std::uint8_t* nodes, std::size_t count, const LevelCorrection& correction,
                std::uint8_t* out);
 
-  // The output of nodes of the last level: count blocks.
+  // The output of nodes of the last level: Domain::blocks() of each.
   void (*finish)(Generator generator, const std::uint8_t* nodes, std::size_t count, const LeafCorrection& correction,
                  std::uint8_t* out);
 };

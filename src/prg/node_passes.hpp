@@ -22,9 +22,10 @@ inline NodeWords load_node(const std::uint8_t* p) {
 }
 
 // Calls expand(seeds, n, out) and then add(out block of node i, number of the block, mask of node i) for some nodes at
-// a time.
-template <std::size_t PerNode, class Expand, class Add>
-void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::uint8_t* out, const Expand& expand, const Add& add) {
+// a time. `whole`: the control bit stays in the seed.
+template <class Expand, class Add>
+void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::size_t per_node, bool whole, std::uint8_t* out,
+                const Expand& expand, const Add& add) {
   constexpr std::size_t most = 64;
   std::uint8_t seeds[block_len * most];
   std::uint64_t masks[most];
@@ -33,17 +34,17 @@ void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::uint8_t* out,
     for (std::size_t i = 0; i < n; ++i) {
       NodeWords node = load_node(nodes + block_len * i);
       masks[i] = 0 - (node.low & 1);
-      node.low &= ~std::uint64_t{1};
+      if (!whole) node.low &= ~std::uint64_t{1};
       std::memcpy(seeds + block_len * i, &node, block_len);
     }
     expand(seeds, n, out);
-    for (std::size_t i = 0; i < PerNode * n; ++i) {
+    for (std::size_t i = 0; i < per_node * n; ++i) {
       NodeWords made = load_node(out + block_len * i);
-      add(made, i % PerNode, masks[i / PerNode]);
+      add(made, i % per_node, masks[i / per_node]);
       std::memcpy(out + block_len * i, &made, block_len);
     }
     nodes += block_len * n;
-    out += PerNode * block_len * n;
+    out += per_node * block_len * n;
     count -= n;
   }
   std::memset(seeds, 0, sizeof seeds);
@@ -69,8 +70,8 @@ constexpr Code code_by_passes{
     [](Generator generator, const std::uint8_t* nodes, std::size_t count, const LevelCorrection& correction,
        std::uint8_t* out) {
       const NodeWords added[2] = {load_node(correction.children[0]), load_node(correction.children[1])};
-      pass_nodes<2>(
-          nodes, count, out,
+      pass_nodes(
+          nodes, count, 2, is_correlated(generator), out,
           [&](const std::uint8_t* seeds, std::size_t n, std::uint8_t* to) { Expand(generator, seeds, n, 0, 2, to); },
           [&](NodeWords& made, std::size_t child, std::uint64_t mask) {
             made.low ^= added[child].low & mask;
@@ -79,13 +80,16 @@ constexpr Code code_by_passes{
     },
     [](Generator generator, const std::uint8_t* nodes, std::size_t count, const LeafCorrection& correction,
        std::uint8_t* out) {
-      const NodeWords added = load_node(correction.bytes);
-      pass_nodes<1>(
-          nodes, count, out,
-          [&](const std::uint8_t* seeds, std::size_t n, std::uint8_t* to) { Expand(generator, seeds, n, 2, 1, to); },
-          [&](NodeWords& made, std::size_t, std::uint64_t mask) {
-            made.low = add_value(made.low, added.low & mask, correction.group, correction.negative);
-            made.high = add_value(made.high, added.high & mask, correction.group, correction.negative);
+      const NodeWords added[most_blocks] = {load_node(correction.blocks[0]), load_node(correction.blocks[1])};
+      const int blocks = is_correlated(generator) ? 2 : 1;
+      pass_nodes(
+          nodes, count, static_cast<std::size_t>(blocks), false, out,
+          [&](const std::uint8_t* seeds, std::size_t n, std::uint8_t* to) {
+            Expand(generator, seeds, n, 2, blocks, to);
+          },
+          [&](NodeWords& made, std::size_t block, std::uint64_t mask) {
+            made.low = add_value(made.low, added[block].low & mask, correction.group, correction.negative);
+            made.high = add_value(made.high, added[block].high & mask, correction.group, correction.negative);
           });
     }};
 

@@ -11,6 +11,12 @@
 //                      root node     correction, a level    right bits       zeros           value's correction
 //
 // Bit 0 of a correction is that of the left child; bit l of the right bits is that of the right one of level l.
+//
+// With a correlated generator (Guo and others 2023) the control bit counts in the seed of a level, both
+// children get the same correction, and a node of the last level gives two blocks, from children 2 and 3:
+//
+//   record of a key    0             16                     16 + 16 depth
+//                      root node     correction, a level    corrections of both blocks
 #pragma once
 
 #include <cstddef>
@@ -32,9 +38,12 @@ struct Domain {
   Group group;
   int bits;
 
-  // log2 of the points of a block.
+  // Of a node of the last level: blocks, and log2 of their points.
+  WARPCIPHER_HD constexpr std::size_t blocks() const {
+    return is_correlated(generator) ? 2 : 1;
+  }
   WARPCIPHER_HD constexpr int block_bits() const {
-    return group == Group::gf2 ? 7 : group == Group::u32 ? 2 : 1;
+    return (group == Group::gf2 ? 7 : group == Group::u32 ? 2 : 1) + (is_correlated(generator) ? 1 : 0);
   }
   WARPCIPHER_HD constexpr int depth() const { return bits > block_bits() ? bits - block_bits() : 0; }
   WARPCIPHER_HD constexpr std::size_t record_len() const { return block_len * static_cast<std::size_t>(depth() + 3); }
@@ -53,8 +62,10 @@ struct LevelCorrection {
   alignas(16) std::uint8_t children[2][block_len];
 };
 
+inline constexpr std::size_t most_blocks = 2;
+
 struct LeafCorrection {
-  alignas(16) std::uint8_t bytes[block_len];
+  alignas(16) std::uint8_t blocks[most_blocks][block_len];
   Group group;
   bool negative;  // party 1, whose integers are negated
 };
@@ -62,16 +73,21 @@ struct LeafCorrection {
 // Where things are in a record.
 struct RecordLayout {
   int depth;
+  bool correlated;
+
+  WARPCIPHER_HD explicit constexpr RecordLayout(const Domain& domain)
+      : depth(domain.depth()), correlated(is_correlated(domain.generator)) {}
 
   WARPCIPHER_HD static constexpr std::size_t correction(int level) { return block_len * static_cast<std::size_t>(level + 1); }
   WARPCIPHER_HD constexpr std::size_t right_bits() const { return correction(depth); }
-  WARPCIPHER_HD constexpr std::size_t value() const { return correction(depth + 1); }
+  WARPCIPHER_HD constexpr std::size_t value() const { return correction(correlated ? depth : depth + 1); }
 
   LevelCorrection of_level(const std::uint8_t* record, int level) const {
     LevelCorrection made;
     for (auto& child : made.children) {
       for (std::size_t i = 0; i < block_len; ++i) child[i] = record[correction(level) + i];
     }
+    if (correlated) return made;
     const std::uint64_t right = load_le64(record + right_bits()) >> level & 1;
     made.children[1][0] = static_cast<std::uint8_t>((made.children[1][0] & 0xfe) | right);
     return made;

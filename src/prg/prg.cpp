@@ -14,7 +14,8 @@
 namespace warpcipher::prg {
 namespace {
 
-constexpr std::string_view generator_names[] = {"aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8"};
+constexpr std::string_view generator_names[] = {"aes-128-mmo", "aes-128-keyed", "chacha20",
+                                                "chacha12",    "chacha8",       "aes-128-half"};
 constexpr std::string_view group_names[] = {"gf2", "u32", "u64"};
 
 template <class Id, std::size_t N>
@@ -120,11 +121,12 @@ void check_keys(const PointKeys& keys) {
            std::to_string(len));
   }
   if (keys.party != 0 && keys.party != 1) refuse("party is " + std::to_string(keys.party) + ": expected 0 or 1");
-  const RecordLayout layout{keys.domain.depth()};
+  const RecordLayout layout(keys.domain);
   for (std::uint64_t k = 0; k < keys.count(); ++k) {
     const std::uint8_t* const record = keys.records.data() + k * len;
     // Which key is damaged is no secret, but nothing else is said of it.
     if ((record[0] & 1) != keys.party) refuse("key " + std::to_string(k) + " is of the other party, or damaged");
+    if (layout.correlated) continue;
     const std::uint64_t right = load_le64(record + layout.right_bits());
     if (right >> layout.depth != 0 || load_le64(record + layout.right_bits() + 8) != 0) {
       refuse("key " + std::to_string(k) + " is damaged, or of another domain");

@@ -12,6 +12,7 @@
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/cuda/runtime/stream_pool.hpp"
+#include "force.hpp"
 #include "prg/prg.hpp"
 
 namespace {
@@ -22,7 +23,7 @@ using warpcipher::cuda::check, warpcipher::cuda::native, warpcipher::prg::Group;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr Generator generators[] = {Generator::aes128_mmo, Generator::aes128_keyed, Generator::chacha20,
-                                    Generator::chacha12, Generator::chacha8};
+                                    Generator::chacha12,   Generator::chacha8,      Generator::aes128_half};
 constexpr Group groups[] = {Group::gf2, Group::u32, Group::u64};
 
 Bytes make_bytes(std::size_t size, std::uint32_t state) {
@@ -106,7 +107,7 @@ struct KeyPair {
 
 void test_points(Generator generator, Group group) {
   const std::size_t lanes = std::size_t{1024} * warpcipher::cuda::current_device().multiprocessors;
-  for (const int bits : {0, 1, 2, 3, 7, 8, 10, 0x100}) {
+  for (const int bits : {0, 1, 2, 3, 4, 7, 8, 9, 10, 0x100}) {
     // The last: so many keys that a pass takes several levels.
     const bool many = bits == 0x100;
     const int own_bits = many ? (group == Group::gf2 ? 10 : group == Group::u32 ? 5 : 4) : bits;
@@ -159,6 +160,12 @@ int main() {
       for (const prg::Group group : groups) test_points(generator, group);
     }
     test_answers();
+    conformance::force("tables", "64");
+    for (const Generator generator : {Generator::aes128_mmo, Generator::aes128_half}) {
+      test_expand(generator);
+      test_tree(generator);
+      test_points(generator, prg::Group::u32);
+    }
   } catch (const std::exception& error) {
     std::printf("FAILED: %s\n", error.what());
     return 1;

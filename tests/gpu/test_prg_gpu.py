@@ -11,8 +11,8 @@ import pytest
 from array_libraries import CuPy, Jax, Torch
 from warpcipher import prg
 from warpcipher.prg import dpf
+from warpcipher.prg.dpf import PRGS
 
-PRGS: list[Any] = ["aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8"]
 LIBRARIES = {"torch": Torch, "cupy": CuPy, "jax": Jax}
 
 
@@ -31,11 +31,12 @@ def test_seeds_and_trees(name: Any, library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("name", ["aes-128-mmo", "aes-128-half"])
 @pytest.mark.parametrize("group", ["gf2", "u32", "u64"])
-def test_point_functions(group: Any, library: str) -> None:
+def test_point_functions(group: Any, name: Any, library: str) -> None:
     arrays: Any = LIBRARIES[library]()
     points = [7 * k % 4096 for k in range(70)]
-    keys, _ = dpf.generate(points, None, 12, group=group)
+    keys, _ = dpf.generate(points, None, 12, group=group, prg=name)
     made = dpf.evaluate_all(keys, device="cuda", library=library)
     assert arrays.get(made) == dpf.evaluate_all(keys).tobytes()
     assert arrays.get(dpf.evaluate(keys, points, device="cuda", library=library)) == (

@@ -11,7 +11,7 @@ namespace {
 using Bytes = warpcipher::test::Bytes;
 
 constexpr Generator generators[] = {Generator::aes128_mmo, Generator::aes128_keyed, Generator::chacha20,
-                                    Generator::chacha12, Generator::chacha8};
+                                    Generator::chacha12,   Generator::chacha8,      Generator::aes128_half};
 
 Bytes make_bytes(std::size_t size) {
   Bytes bytes(size);
@@ -57,9 +57,9 @@ TEST(PrgLanes, OneChildMayReplaceItsSeed) {
 TEST(PrgLanes, GrowAndFinishAsTheDefinition) {
   LevelCorrection level{};
   LeafCorrection leaf{};
-  const Bytes some = make_bytes(3 * block_len);
+  const Bytes some = make_bytes(4 * block_len);
   std::copy_n(some.data(), 2 * block_len, level.children[0]);
-  std::copy_n(some.data() + 2 * block_len, block_len, leaf.bytes);
+  std::copy_n(some.data() + 2 * block_len, 2 * block_len, leaf.blocks[0]);
   for (const Generator generator : generators) {
     for (const Code* const code : codes_of(generator)) {
       for (const std::size_t count : counts) {

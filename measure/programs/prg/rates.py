@@ -14,7 +14,8 @@ from warpcipher import prg
 from warpcipher.prg import dpf
 from warpcipher_measure.program import Program, by_turns
 
-PRGS: tuple[Any, ...] = ("aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8")
+TREES: tuple[Any, ...] = ("aes-128-mmo", "aes-128-half")
+GROUPS: tuple[tuple[Any, int], ...] = (("gf2", 0), ("u32", 0), ("u32", 2))
 BITS = 20
 RECORD = 256
 
@@ -69,18 +70,24 @@ def main() -> None:
     seeds, children = library.empty(16 * count), library.empty(32 * count)
     text, cipher = library.empty(32 * count), wc.Cipher("aes-128-ecb", bytes(16))
     actions: dict[str, Callable[[], object]] = {
-        f"expand, {name}": lambda name=name: prg.expand(seeds, name, out=children) for name in PRGS
+        f"expand, {name}": lambda name=name: prg.expand(seeds, name, out=children)
+        for name in dpf.PRGS
     }
     actions["AES-128-ECB of as many blocks"] = lambda: cipher.encrypt(text, out=children)
     program.rates(turns(actions), 2 * count / 1e9, "G children/s")
 
-    for group, keys_at_once in (("gf2", 512), ("u32", 64 if on_host else 512)):
-        keys: Any = dpf.generate(range(keys_at_once), None, BITS, group=group)[0]  # type: ignore[arg-type]
-        width = 1 << (BITS - 3) if group == "gf2" else 4 << BITS
-        shares = library.empty(keys_at_once * width)
-        what = f"all shares of 2^{BITS} points, {group}, {keys_at_once} keys"
-        shares_of: Any = {what: lambda k=keys, s=shares: dpf.evaluate_all(k, out=s)}
-        program.rates(turns(shares_of), keys_at_once, "keys/s")
+    # The last: as many leaves of 16 bytes as the others have points.
+    at_once = 16 if on_host else 512
+    for group, more in GROUPS:
+        width = 1 << (BITS - 3) if group == "gf2" else 4 << (BITS + more)
+        shares = library.empty(at_once * width)
+        shares_of: dict[str, Callable[[], object]] = {}
+        for name in TREES:
+            keys: Any = dpf.generate(range(at_once), None, BITS + more, group=group, prg=name)[0]
+            what = f"all shares of 2^{BITS + more} points, {group}, {at_once} keys, {name}"
+            shares_of[what] = lambda k=keys, s=shares: dpf.evaluate_all(k, out=s)
+        program.rates(turns(shares_of), at_once, "keys/s")
+        del shares
 
     size = (options.table or (256 if on_host else 1024)) << 20
     table = library.empty(size)

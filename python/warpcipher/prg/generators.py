@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .._types import StreamLike
 
-Prg = Literal["aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8"]
+Prg = Literal["aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8", "aes-128-half"]
 
 SEED_SIZE = 16
 

@@ -138,7 +138,7 @@ void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::siz
   }
   const Device& device = current_device();
   const Domain& domain = keys.domain;
-  const std::uint64_t stride = std::uint64_t{block_len} << domain.depth();
+  const std::uint64_t stride = std::uint64_t{block_len * domain.blocks()} << domain.depth();
   const std::uint64_t step = std::clamp<std::uint64_t>(most_shares_len / stride, 1, 1024);
   for (std::uint64_t first = 0; first < keys.count(); first += step) {
     const std::uint64_t count = std::min(step, keys.count() - first);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/cuda/aes/cipher.cuh"
+#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "prg/point_keys.hpp"
@@ -17,18 +18,17 @@ using ::warpcipher::cuda::Block, ::warpcipher::cuda::current_device, ::warpciphe
     ::warpcipher::cuda::LaunchConfiguration, ::warpcipher::cuda::load_aligned, ::warpcipher::cuda::rotate_left,
     ::warpcipher::cuda::store_bytes, ::warpcipher::cuda::warp_index, ::warpcipher::cuda::warp_len;
 
-// The smaller layout on every GPU: loads hide its rotation, and it leaves room for the nodes of trees.
-using Tables = Tables64;
-
 // A generator: `threads` of a block, bytes of shared memory before what a kernel wants of its own, begin(), which every
 // thread of a block calls, and make(): children `First` to `First` + N - 1 of a seed. `fixed`: a kernel's parameter, so
 // that its words become operands of the logic.
+template <class Tables>
 struct Mmo {
-  static constexpr std::uint32_t threads = 1024;
+  static constexpr bool correlated = false;
+  static constexpr std::uint32_t threads = 768;  // 80 registers a lane: the compiler makes two children at once
   static constexpr std::size_t shared_len = Tables::shared_len;
 
   struct Key {
-    static constexpr bool in_registers = false;
+    static constexpr bool in_registers = true;  // rounds are unrolled
     const std::uint32_t* words;
 
     __device__ __forceinline__ Block round(std::uint32_t r) const {
@@ -54,7 +54,34 @@ struct Mmo {
   }
 };
 
+// Children 0 and 1 are one hash.
+template <class Tables>
+struct Half : Mmo<Tables> {
+  using Hash = Mmo<Tables>;
+  static constexpr bool correlated = true;
+
+  template <int First, int N>
+  static __device__ __forceinline__ void make(const FixedSchedules& fixed, const Block& seed, Block (&children)[N]) {
+    if constexpr (First == 0 && N >= 2) {
+      Block hash[1];
+      Hash::template make<0, 1>(fixed, seed, hash);
+      children[0] = hash[0];
+      children[1] = hash[0] ^ seed;
+#pragma unroll
+      for (int c = 2; c < N; ++c) {
+        c == 2 ? Hash::template make<2, 1>(fixed, seed, hash) : Hash::template make<3, 1>(fixed, seed, hash);
+        children[c] = hash[0];
+      }
+    } else {
+      static_assert(First != 1, "child 1 is made with child 0");
+      Hash::template make<First, N>(fixed, seed, children);
+    }
+  }
+};
+
 struct Keyed {
+  using Tables = Tables64;  // two blocks on a multiprocessor hide more than the other layout saves
+  static constexpr bool correlated = false;
   static constexpr std::uint32_t threads = 512;  // 128 registers a lane: 44 are the schedule
   static constexpr std::size_t shared_len = Tables::shared_len;
 
@@ -65,7 +92,7 @@ struct Keyed {
     __device__ __forceinline__ Block round(std::uint32_t r) const { return rounds[r]; }
   };
 
-  static __device__ __forceinline__ void begin() { Mmo::begin(); }
+  static __device__ __forceinline__ void begin() { Mmo<Tables>::begin(); }
 
   template <int First, int N>
   static __device__ __forceinline__ void make(const FixedSchedules&, const Block& seed, Block (&children)[N]) {
@@ -90,6 +117,7 @@ struct Keyed {
 
 template <int DoubleRounds>
 struct ChaCha {
+  static constexpr bool correlated = false;
   static constexpr std::uint32_t threads = 256;
   static constexpr std::size_t shared_len = 0;
 
@@ -108,12 +136,16 @@ struct ChaCha {
   }
 };
 
-// Calls visitor(generator).
+// Calls visitor(generator) for tables of 128 KiB, whose addresses leave the logic pipe free, where the GPU has room for
+// them and for the nodes of two levels; else of 64.
 template <class Visitor>
-void visit(Generator generator, const Visitor& visitor) {
+void visit(Generator generator, const Device& device, const Visitor& visitor) {
+  using ::warpcipher::cuda::ForcedTables;
+  const bool small = ::warpcipher::cuda::overrides().tables == ForcedTables::tables_64 ||
+                     device.shared_len < Tables128ByProduct::shared_len + 32 * 1024;
   switch (generator) {
     case Generator::aes128_mmo:
-      return visitor(Mmo());
+      return small ? visitor(Mmo<Tables64>()) : visitor(Mmo<Tables128ByProduct>());
     case Generator::aes128_keyed:
       return visitor(Keyed());
     case Generator::chacha20:
@@ -122,14 +154,27 @@ void visit(Generator generator, const Visitor& visitor) {
       return visitor(ChaCha<6>());
     case Generator::chacha8:
       return visitor(ChaCha<4>());
+    case Generator::aes128_half:
+      return small ? visitor(Half<Tables64>()) : visitor(Half<Tables128ByProduct>());
   }
+}
+
+template <class G>
+constexpr std::uint32_t blocks_of_multiprocessor = G::shared_len == 0  ? 8
+                                                   : G::threads == 512 ? 2
+                                                                       : 1;
+
+// Lanes of a launch that fills the GPU.
+template <class G>
+std::uint64_t lanes_of(const Device& device) {
+  return std::uint64_t{G::threads} * blocks_of_multiprocessor<G> * device.multiprocessors;
 }
 
 // Blocks that fill the GPU, or fewer for fewer lanes. own_len: bytes of shared memory of the kernel's own.
 template <class G>
 LaunchConfiguration configuration_of(const Device& device, std::uint64_t lanes, std::size_t own_len) {
-  constexpr std::uint32_t of_multiprocessor = G::shared_len == 0 ? 8 : G::threads == 512 ? 2 : 1;
-  LaunchConfiguration made = ::warpcipher::cuda::configuration_of_lanes(device, lanes, G::threads, of_multiprocessor);
+  LaunchConfiguration made =
+      ::warpcipher::cuda::configuration_of_lanes(device, lanes, G::threads, blocks_of_multiprocessor<G>);
   made.shared_len = G::shared_len + own_len;
   return made;
 }
@@ -139,6 +184,24 @@ __device__ __forceinline__ void store_block(std::uint8_t* p, const Block& block)
 }
 
 // --- nodes of point functions (point_keys.hpp) -----------------------------------------------------------------------
+
+// Blocks of a node of the last level (Domain::blocks).
+template <class G>
+constexpr int blocks_of = G::correlated ? 2 : 1;
+
+// Keys of one domain and party: public numbers, computed before the launch.
+struct Layout {
+  std::uint32_t len;  // bytes of a record
+  std::uint32_t right_bits, value;
+  Group group;
+  bool negative;
+};
+
+inline Layout layout_of(const Domain& domain, int party) {
+  const RecordLayout layout(domain);
+  return {static_cast<std::uint32_t>(domain.record_len()), static_cast<std::uint32_t>(layout.right_bits()),
+          static_cast<std::uint32_t>(layout.value()), domain.group, party == 1};
+}
 
 // The control bit of a node, as a mask; it is taken out.
 __device__ __forceinline__ std::uint32_t take_control(Block& node) {
@@ -154,47 +217,59 @@ __device__ __forceinline__ void add_if(Block& block, const Block& added, std::ui
 
 // Both corrected children of a node of `level`.
 template <class G>
-__device__ __forceinline__ void grow(const FixedSchedules& fixed, const std::uint8_t* record, int depth, int level,
-                                     Block node, Block (&children)[2]) {
-  const std::uint32_t mask = take_control(node);
-  G::template make<0, 2>(fixed, node, children);
-  Block added = load_aligned(record + RecordLayout::correction(level));
-  const std::uint8_t right_bits = record[RecordLayout{depth}.right_bits() + static_cast<unsigned>(level) / 8];
-  add_if(children[0], added, mask);
-  added.words[0] = (added.words[0] & ~1u) | (right_bits >> (level % 8) & 1u);
-  add_if(children[1], added, mask);
+__device__ __forceinline__ void grow(const FixedSchedules& fixed, const std::uint8_t* record, const Layout& layout,
+                                     int level, Block node, Block (&children)[2]) {
+  if constexpr (G::correlated) {
+    Block hash[1];
+    G::template make<0, 1>(fixed, node, hash);
+    add_if(hash[0], load_aligned(record + RecordLayout::correction(level)), 0u - (node.words[0] & 1));
+    children[0] = hash[0];
+    children[1] = hash[0] ^ node;
+  } else {
+    const std::uint32_t mask = take_control(node);
+    G::template make<0, 2>(fixed, node, children);
+    Block added = load_aligned(record + RecordLayout::correction(level));
+    const std::uint8_t right_bits = record[layout.right_bits + static_cast<unsigned>(level) / 8];
+    add_if(children[0], added, mask);
+    added.words[0] = (added.words[0] & ~1u) | (right_bits >> (level % 8) & 1u);
+    add_if(children[1], added, mask);
+  }
+}
+
+// A block of output with its correction.
+__device__ __forceinline__ void add_value(Block& made, const Block& added, std::uint32_t mask, Group group,
+                                          bool negative) {
+  if (group == Group::gf2) {
+    add_if(made, added, mask);
+  } else if (group == Group::u32) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      made.words[w] += added.words[w] & mask;
+      if (negative) made.words[w] = 0u - made.words[w];
+    }
+  } else {
+#pragma unroll
+    for (int w = 0; w < 4; w += 2) {
+      const std::uint64_t a = std::uint64_t{made.words[w + 1]} << 32 | made.words[w];
+      const std::uint64_t b = std::uint64_t{added.words[w + 1] & mask} << 32 | (added.words[w] & mask);
+      const std::uint64_t value = negative ? 0 - (a + b) : a + b;
+      made.words[w] = static_cast<std::uint32_t>(value);
+      made.words[w + 1] = static_cast<std::uint32_t>(value >> 32);
+    }
+  }
 }
 
 // The output of a node of the last level.
 template <class G>
-__device__ __forceinline__ Block finish(const FixedSchedules& fixed, const std::uint8_t* record, const Domain& domain,
-                                        bool negative, Block node) {
+__device__ __forceinline__ void finish(const FixedSchedules& fixed, const std::uint8_t* record, const Layout& layout,
+                                       Block node, Block (&made)[blocks_of<G>]) {
   const std::uint32_t mask = take_control(node);
-  Block made[1];
-  G::template make<2, 1>(fixed, node, made);
-  const Block added = load_aligned(record + RecordLayout{domain.depth()}.value());
-  if (domain.group == Group::gf2) {
-    add_if(made[0], added, mask);
-    return made[0];
-  }
-  Block sum;
-  if (domain.group == Group::u32) {
+  G::template make<2, blocks_of<G>>(fixed, node, made);
 #pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      sum.words[w] = made[0].words[w] + (added.words[w] & mask);
-      if (negative) sum.words[w] = 0u - sum.words[w];
-    }
-    return sum;
+  for (int b = 0; b < blocks_of<G>; ++b) {
+    const Block added = load_aligned(record + layout.value + block_len * b);
+    add_value(made[b], added, mask, layout.group, layout.negative);
   }
-#pragma unroll
-  for (int w = 0; w < 4; w += 2) {
-    const std::uint64_t a = std::uint64_t{made[0].words[w + 1]} << 32 | made[0].words[w];
-    const std::uint64_t b = std::uint64_t{added.words[w + 1] & mask} << 32 | (added.words[w] & mask);
-    const std::uint64_t value = negative ? 0 - (a + b) : a + b;
-    sum.words[w] = static_cast<std::uint32_t>(value);
-    sum.words[w + 1] = static_cast<std::uint32_t>(value >> 32);
-  }
-  return sum;
 }
 
 }  // namespace warpcipher::prg::cuda

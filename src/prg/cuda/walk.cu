@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children of seeds, and trees. A tree is grown in passes of some levels; nodes are in memory only between passes.
+// Where there are few, each lane first finds its own from the root.
 //
 // In a pass a warp takes 32 nodes that follow each other, one a lane, and goes down depth first with batches of 32: of
 // the 64 children of a batch it takes the first half further down, and keeps the second in shared memory for later. So
@@ -45,9 +46,8 @@ struct Pass {
   std::uint8_t* out;
   // Of point functions: 2^first nodes of each key are there.
   const std::uint8_t* records;
-  Domain domain;
+  Layout layout;
   int first;
-  bool negative;
   bool finishes;  // writes the leaves' output in their place
 };
 
@@ -56,11 +56,20 @@ __device__ __forceinline__ void grow_node(const FixedSchedules& fixed, const Pas
                                           const Block& node, Block (&children)[2]) {
   if constexpr (Keys) {
     const std::uint64_t key = index >> (pass.first + level);
-    grow<G>(fixed, global(pass.records) + pass.domain.record_len() * key, pass.domain.depth(), pass.first + level, node,
-            children);
+    grow<G>(fixed, global(pass.records) + pass.layout.len * key, pass.layout, pass.first + level, node, children);
   } else {
     G::template make<0, 2>(fixed, node, children);
   }
+}
+
+// The child that bit 0 of `right` says. Word by word: a choice between arrays would put them in local memory, which
+// nothing wipes.
+__device__ __forceinline__ Block choose(const Block (&children)[2], std::uint64_t right) {
+  const std::uint32_t mask = 0u - (static_cast<std::uint32_t>(right) & 1);
+  Block chosen;
+#pragma unroll
+  for (int w = 0; w < 4; ++w) chosen.words[w] = (children[0].words[w] & ~mask) | (children[1].words[w] & mask);
+  return chosen;
 }
 
 template <class G, bool Keys>
@@ -89,10 +98,12 @@ __global__ void __launch_bounds__(G::threads, 1)
       // The batch's first node among those of its level.
       std::uint64_t index = (first << level) + warp_len * (batch >> (bottom - level)) + lane;
       Block children[2];
+      bool is_there;
 #pragma unroll 1
-      for (; level < bottom; ++level) {
-        const bool is_there = index < pass.count << level;
+      while (true) {
+        is_there = index < pass.count << level;
         grow_node<G, Keys>(fixed, pass, is_there ? index : 0, level, node, children);
+        if (level == bottom) break;
         const std::uint32_t half = lane / (warp_len / 2);
         Block* const to =
             slots + warp_len * (half == 0 ? 0 : static_cast<std::uint32_t>(level + 1)) + 2 * (lane % (warp_len / 2));
@@ -102,23 +113,22 @@ __global__ void __launch_bounds__(G::threads, 1)
         node = slots[lane];
         __syncwarp();
         index = 2 * (index - lane) + lane;
+        ++level;
       }
-      const bool is_there = index < pass.count << bottom;
-      const std::uint64_t known = is_there ? index : 0;
-      grow_node<G, Keys>(fixed, pass, known, bottom, node, children);
       if constexpr (Keys) {
         if (pass.finishes) {
-          const std::uint64_t key = known >> (pass.first + bottom);
-          const std::uint8_t* const record = global(pass.records) + pass.domain.record_len() * key;
+          const std::uint64_t key = (is_there ? index : 0) >> (pass.first + bottom);
+          const std::uint8_t* const record = global(pass.records) + pass.layout.len * key;
 #pragma unroll 1
           for (int c = 0; c < 2; ++c) {
-            const Block made = finish<G>(fixed, record, pass.domain, pass.negative, c == 0 ? children[0] : children[1]);
-            if (c == 0) {
-              children[0] = made;
-            } else {
-              children[1] = made;
+            Block made[blocks_of<G>];
+            finish<G>(fixed, record, pass.layout, c == 0 ? children[0] : children[1], made);
+#pragma unroll
+            for (int b = 0; is_there && b < blocks_of<G>; ++b) {
+              store_block(global(pass.out) + block_len * (blocks_of<G> * (2 * index + c) + b), made[b]);
             }
           }
+          continue;
         }
       }
       if (is_there) {
@@ -131,6 +141,26 @@ __global__ void __launch_bounds__(G::threads, 1)
   for (std::uint32_t l = 0; l < static_cast<std::uint32_t>(pass.levels); ++l) slots[warp_len * l + lane] = {};
 }
 
+// All nodes of a level by their paths from `pass.nodes`: where these are few, one launch instead of one a level.
+template <class G, bool Keys>
+__global__ void __launch_bounds__(G::threads, 1)
+    start_kernel(const __grid_constant__ FixedSchedules fixed, const __grid_constant__ Pass pass) {
+  G::begin();
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
+#pragma unroll 1
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; i < pass.count << pass.levels;
+       i += stride) {
+    Block node = load_aligned(global(pass.nodes) + pass.stride * (i >> pass.levels));
+#pragma unroll 1
+    for (int level = 0; level < pass.levels; ++level) {
+      Block children[2];
+      grow_node<G, Keys>(fixed, pass, i >> (pass.levels - level), level, node, children);
+      node = choose(children, i >> (pass.levels - 1 - level));
+    }
+    store_block(global(pass.out) + block_len * i, node);
+  }
+}
+
 // Where a path goes, and what of its end is written.
 struct Paths {
   DeviceKeys keys;
@@ -138,7 +168,8 @@ struct Paths {
   std::uint32_t each;       // paths of a key
   bool same;
   std::size_t len;  // bytes of out for each
-  bool whole;       // the block's first bytes, not a value
+  bool whole;       // the blocks' first bytes, not a value
+  Layout layout{};
 };
 
 template <class G>
@@ -151,24 +182,27 @@ __global__ void __launch_bounds__(G::threads, 1)
 #pragma unroll 1
   for (std::uint64_t path = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; path < count; path += stride) {
     const auto i = static_cast<std::uint32_t>(path);
-    const std::uint8_t* const record = global(paths.keys.records) + domain.record_len() * (i / paths.each);
+    const std::uint8_t* const record = global(paths.keys.records) + paths.layout.len * (i / paths.each);
     const std::uint64_t point = paths.at == nullptr ? 0 : paths.at[paths.same ? i % paths.each : i];
     Block node = load_aligned(record);
 #pragma unroll 1
     for (int level = 0; level < depth; ++level) {
       Block children[2];
-      grow<G>(fixed, record, depth, level, node, children);
-      // Word by word: a choice between arrays would put them in local memory, which nothing wipes.
-      const std::uint32_t right = 0u - static_cast<std::uint32_t>(point >> (domain.bits - 1 - level) & 1);
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        node.words[w] = (children[0].words[w] & ~right) | (children[1].words[w] & right);
-      }
+      grow<G>(fixed, record, paths.layout, level, node, children);
+      node = choose(children, point >> (domain.bits - 1 - level));
     }
-    Block made = finish<G>(fixed, record, domain, paths.keys.party == 1, node);
+    Block blocks[blocks_of<G>];
+    finish<G>(fixed, record, paths.layout, node, blocks);
     // The value moves to the front. Its place is public, but an index that is not constant would put the block in local
     // memory, which nothing wipes.
     const auto place = static_cast<std::uint32_t>(point) & ((1u << in_block) - 1);
+    Block made = blocks[0];
+    if constexpr (G::correlated) {
+      if (!paths.whole && place >> (domain.block_bits() - 1) != 0) made = blocks[1];
+      if (paths.whole && paths.len > block_len) {
+        store_block(out + paths.len * i + block_len, blocks[1]);
+      }
+    }
     const std::uint32_t first_bit = paths.whole                  ? 0
                                     : domain.group == Group::gf2 ? place
                                     : domain.group == Group::u32 ? 32 * place
@@ -186,14 +220,15 @@ __global__ void __launch_bounds__(G::threads, 1)
   }
 }
 
-// Levels of the next pass: one, until there is a node for each lane; then as many as shared memory has room for, the
-// longest passes last.
+// Levels of the next pass: as many as shared memory has room for, the longest passes last; fewer where the GPU's lanes
+// have so few nodes that many of them would be idle at the end.
 template <class G>
 int choose_levels(const Device& device, std::uint64_t nodes, int left) {
   const std::size_t room = device.shared_len - G::shared_len;
-  const int most = std::clamp(static_cast<int>(room / (G::threads / warp_len * batch_len)), 0, most_levels);
-  if (most < 2 || nodes < std::uint64_t{G::threads} * device.multiprocessors) return 1;
-  return left % most == 0 ? most : left % most;
+  const int most = std::clamp(static_cast<int>(room / (G::threads / warp_len * batch_len)), 1, most_levels);
+  const int levels = left % most == 0 ? most : left % most;
+  const std::uint64_t lanes = lanes_of<G>(device), turns = (nodes + lanes - 1) / lanes;
+  return levels > 3 && 8 * nodes < 7 * turns * lanes ? 3 : levels;
 }
 
 // Grows `left` levels. The caller sets all of `pass` but levels, and `out` for the last pass.
@@ -202,22 +237,29 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
   std::uint8_t* const out = pass.out;
   const bool finishes = pass.finishes;
   std::unique_ptr<StreamBuffer> held;
-  while (left != 0) {
-    pass.levels = choose_levels<G>(device, pass.count, left);
-    left -= pass.levels;
+  const auto run = [&](auto kernel, int levels, std::size_t slots_len, std::uint64_t lanes) {
+    pass.levels = levels;
+    left -= levels;
     std::unique_ptr<StreamBuffer> made;
-    if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << pass.levels) * block_len, stream);
+    if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << levels) * block_len, stream);
     pass.out = left == 0 ? out : made->data();
     pass.finishes = left == 0 && finishes;
-    // One level needs no slots: some GPUs have no room beside the tables.
-    const std::size_t slots_len =
-        pass.levels == 1 ? 0 : static_cast<std::size_t>(pass.levels) * batch_len * (G::threads / warp_len);
-    launch(&pass_kernel<G, Keys>, configuration_of<G>(device, pass.count, slots_len), stream, fixed_schedules, pass);
+    launch(kernel, configuration_of<G>(device, lanes, slots_len), stream, fixed_schedules, pass);
     held = std::move(made);
     pass.nodes = pass.out;
     pass.stride = block_len;
-    pass.count <<= pass.levels;
-    pass.first += pass.levels;
+    pass.count <<= levels;
+    pass.first += levels;
+  };
+  int start = 0;  // levels until there is a node for each lane
+  while (start < left - 1 && pass.count << start < lanes_of<G>(device)) ++start;
+  if (start > 1) run(&start_kernel<G, Keys>, start, 0, pass.count << start);
+  while (left != 0) {
+    const int levels = choose_levels<G>(device, pass.count, left);
+    // One level needs no slots: some GPUs have no room beside the tables.
+    const std::size_t slots_len =
+        levels == 1 ? 0 : static_cast<std::size_t>(levels) * batch_len * (G::threads / warp_len);
+    run(&pass_kernel<G, Keys>, levels, slots_len, pass.count);
   }
 }
 
@@ -244,10 +286,11 @@ class SentKeys {
   const std::uint64_t* at_ = nullptr;
 };
 
-void run_paths(const Paths& paths, std::uint8_t* out, Stream stream) {
+void run_paths(Paths paths, std::uint8_t* out, Stream stream) {
   if (paths.keys.count * paths.each >> 32 != 0) refuse("keys times points are 2^32 or more: give fewer at a time");
   const Device& device = current_device();
-  visit(paths.keys.domain.generator, [&](auto generator) {
+  paths.layout = layout_of(paths.keys.domain, paths.keys.party);
+  visit(paths.keys.domain.generator, device, [&](auto generator) {
     using G = decltype(generator);
     launch(&path_kernel<G>, configuration_of<G>(device, paths.keys.count * paths.each, 0), stream, fixed_schedules,
            paths, out);
@@ -260,7 +303,7 @@ void expand(Generator generator, std::span<const std::uint8_t> seeds, int childr
             Stream stream) {
   const Device& device = current_device();
   const std::uint64_t count = seeds.size() / block_len;
-  visit(generator, [&](auto made) {
+  visit(generator, device, [&](auto made) {
     using G = decltype(made);
     const auto kernel = children == 1   ? &expand_kernel<G, 1>
                         : children == 2 ? &expand_kernel<G, 2>
@@ -283,27 +326,29 @@ void tree(Generator generator, std::span<const std::uint8_t> roots, int depth, s
   pass.stride = block_len;
   pass.count = roots.size() / block_len;
   pass.out = out.data();
-  visit(generator, [&](auto made) { run_passes<decltype(made), false>(current_device(), pass, depth, stream); });
+  const Device& device = current_device();
+  visit(generator, device, [&](auto made) { run_passes<decltype(made), false>(device, pass, depth, stream); });
 }
 
 void evaluate_blocks(const DeviceKeys& keys, std::uint8_t* out, Stream stream) {
   const int depth = keys.domain.depth();
-  if (depth == 0) return run_paths({keys, nullptr, 1, true, block_len, true}, out, stream);
+  if (depth == 0) return run_paths({keys, nullptr, 1, true, block_len * keys.domain.blocks(), true}, out, stream);
   Pass pass{};
   pass.nodes = pass.records = keys.records;
   pass.stride = keys.domain.record_len();
   pass.count = keys.count;
   pass.out = out;
-  pass.domain = keys.domain;
-  pass.negative = keys.party == 1;
+  pass.layout = layout_of(keys.domain, keys.party);
   pass.finishes = true;
-  visit(keys.domain.generator,
-        [&](auto made) { run_passes<decltype(made), true>(current_device(), pass, depth, stream); });
+  const Device& device = current_device();
+  visit(keys.domain.generator, device,
+        [&](auto made) { run_passes<decltype(made), true>(device, pass, depth, stream); });
 }
 
 void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, Stream stream) {
   const SentKeys sent(keys, {}, stream);
-  if (keys.domain.share_len() >= block_len) return evaluate_blocks(sent.keys(), out.data(), stream);
+  if (keys.domain.share_len() >= block_len * keys.domain.blocks())
+    return evaluate_blocks(sent.keys(), out.data(), stream);
   run_paths({sent.keys(), nullptr, 1, true, static_cast<std::size_t>(keys.domain.share_len()), true}, out.data(),
             stream);
 }

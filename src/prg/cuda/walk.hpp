@@ -14,7 +14,7 @@ struct DeviceKeys {
   std::uint64_t count;
 };
 
-// The blocks of all leaves, 2^depth for each key.
+// The blocks of all leaves, Domain::blocks() << depth for each key.
 void evaluate_blocks(const DeviceKeys& keys, std::uint8_t* out, Stream stream);
 
 }  // namespace warpcipher::prg::cuda

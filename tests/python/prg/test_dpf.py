@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpcipher import prg
+from prg_oracle import children, xor
 from warpcipher.prg import dpf
+from warpcipher.prg.dpf import PRGS
 
 ROOT = Path(__file__).resolve().parents[3]
 GROUPS = ["gf2", "u32", "u64"]
 DTYPES = {"gf2": np.uint8, "u32": np.uint32, "u64": np.uint64}
 VALUES = {"gf2": [1], "u32": [1, 2**32 - 1, 0x12345678], "u64": [1, 2**64 - 1, 0x123456789ABCDEF0]}
-PRGS: list[Any] = ["aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8"]
 ENGINES = ["cpu", "reference"]
+TREES: list[Any] = ["aes-128-mmo", "aes-128-half"]
 
 
 def total(group: str, a: Any, b: Any) -> Any:
@@ -35,12 +36,13 @@ def unpacked(group: str, shares: Any, bits: int) -> Any:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("group", GROUPS)
-def test_all_points_of_small_domains(group: Any, engine: str) -> None:
-    for bits in range(9 if engine == "cpu" else 8):
+def test_all_points_of_small_domains(group: Any, name: Any, engine: str) -> None:
+    for bits in range(10 if engine == "cpu" else 8):
         points = list(range(1 << bits))
         value = VALUES[group][-1]
-        keys = dpf.generate(points, [value] * len(points), bits, group=group)
+        keys = dpf.generate(points, [value] * len(points), bits, group=group, prg=name)
         found = [dpf.evaluate_all(k, engine=engine) for k in keys]
         sums = unpacked(group, total(group, *found), bits)
         assert (sums == np.eye(1 << bits, dtype=DTYPES[group]) * DTYPES[group](value)).all()
@@ -84,11 +86,12 @@ def test_points_of_large_domains(group: Any, name: Any) -> None:
         assert (shares[0] == dpf.evaluate(keys[0], near, engine="reference")).all()
 
 
+@pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_tree_deeper_than_a_thread_takes(group: Any) -> None:
+def test_a_tree_deeper_than_a_thread_takes(group: Any, name: Any) -> None:
     bits = {"gf2": 23, "u32": 17, "u64": 16}[group]
     point = (1 << bits) - 12345
-    mine, theirs = dpf.generate([point, 3], None, bits, group=group)
+    mine, theirs = dpf.generate([point, 3], None, bits, group=group, prg=name)
     sums = unpacked(group, total(group, dpf.evaluate_all(mine), dpf.evaluate_all(theirs)), bits)
     assert [np.flatnonzero(row).tolist() for row in sums] == [[point], [3]]
     places = np.array([0, point, 1 << 14, (1 << bits) - 1])
@@ -97,15 +100,16 @@ def test_a_tree_deeper_than_a_thread_takes(group: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [8, 16, 72, 256])
+@pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("group", GROUPS)
-def test_answers(group: Any, size: int) -> None:
+def test_answers(group: Any, name: Any, size: int) -> None:
     """Tables that end within the domain, at block edges, and beyond one thread's part."""
     generator = np.random.default_rng(size)
     for records in (1, 2, 127, 129, 5000):
         bits = max(1, (records - 1).bit_length())
         table = generator.integers(0, 256, (records, size), dtype=np.uint8)
         points = [0, records - 1, records // 2]
-        keys = dpf.generate(points, None, bits, group=group)
+        keys = dpf.generate(points, None, bits, group=group, prg=name)
         answers = [dpf.answer(k, table) for k in keys]
         assert answers[0].dtype == DTYPES[group]
         assert answers[0].shape[0] == 3
@@ -145,7 +149,8 @@ def test_keys_as_bytes(group: Any, name: Any) -> None:
         keys = dpf.generate([0, (1 << bits) - 1], None, bits, group=group, prg=name)
         for party, held in enumerate(keys):
             text = held.to_bytes()
-            depth = max(0, bits - {"gf2": 7, "u32": 2, "u64": 1}[group])
+            in_block = {"gf2": 7, "u32": 2, "u64": 1}[group] + (name == "aes-128-half")
+            depth = max(0, bits - in_block)
             assert held.key_size == 16 * (depth + 3)
             assert len(text) == 16 + 2 * held.key_size
             assert text[:12] == b"wdpf" + bytes(
@@ -169,11 +174,15 @@ def test_damaged_keys_are_refused() -> None:
     for other in (*(text[:cut] for cut in (0, 3, 15, 16, len(text) - 1)), text + b"\0"):
         with pytest.raises(ValueError, match=r"do not begin with wdpf|2 keys of 20 bits have"):
             dpf.Keys.from_bytes(other)
-    headers = [(0, 0), (4, 2), (5, 5), (6, 3), (7, 64), (7, 19), (7, 21), (8, 0), (8, 2), (9, 1)]
+    headers = [(0, 0), (4, 2), (5, 6), (6, 3), (7, 64), (7, 19), (7, 21), (8, 0), (8, 2), (9, 1)]
     right_bits = 16 + size - 32
     records = [(16, text[16] ^ 1), (right_bits + 2, 0xFF), (right_bits + 15, 1), (12, 1), (12, 3)]
     for at, value in headers + records:
         with pytest.raises(ValueError, match=r"wdpf|version|damaged|keys of|party is|other party"):
+            dpf.Keys.from_bytes(damage(text, at, value))
+    text = dpf.generate([5, 6], None, 20, prg="aes-128-half")[1].to_bytes()
+    for at, value in ((5, 0), (5, 6), (6, 1), (7, 21), (8, 0), (16, text[16] ^ 1)):
+        with pytest.raises(ValueError, match=r"damaged|keys of|other party"):
             dpf.Keys.from_bytes(damage(text, at, value))
 
 
@@ -234,29 +243,37 @@ def test_records_are_whole_integers() -> None:
         dpf.answer(keys, bytes(24), 12)
 
 
-def test_the_definition() -> None:
-    """A key of the format evaluated by hand, with nothing but `expand`."""
-    keys = dpf.generate([200], [77], 9, group="u32")
+def share_by_hand(name: str, record: bytes, party: int, point: int) -> int:
+    """Of a key of 9 bits to u32."""
+    correlated = name == "aes-128-half"
+    depth = 6 if correlated else 7
+    node, right = record[:16], int.from_bytes(record[128:136], "little")
+    for level in range(depth):
+        side = point >> (8 - level) & 1
+        seed = node if correlated else bytes([node[0] & 0xFE]) + node[1:]
+        child = children(name, seed, 2)[16 * side : 16 * side + 16]
+        if node[0] & 1:
+            added = bytearray(record[16 * (level + 1) : 16 * (level + 2)])
+            if side and not correlated:
+                added[0] = (added[0] & 0xFE) | (right >> level & 1)
+            child = xor(child, added)
+        node = child
+    place = 4 * (point % 2 ** (9 - depth))
+    values = children(name, bytes([node[0] & 0xFE]) + node[1:], 4)[32:]
+    share = int.from_bytes(values[place : place + 4], "little")
+    if node[0] & 1:
+        correction = record[16 * (depth + (1 if correlated else 2)) :]
+        share += int.from_bytes(correction[place : place + 4], "little")
+    return (-share if party else share) % 2**32
+
+
+@pytest.mark.parametrize("name", PRGS)
+def test_the_definition(name: Any) -> None:
+    """Keys of the format evaluated by other code, at all points."""
+    keys = dpf.generate([200], [77], 9, group="u32", prg=name)
     for party, held in enumerate(keys):
-        record = held.to_bytes()[16:]
-        for point in (0, 199, 200, 511):
-            node, right = record[:16], int.from_bytes(record[128:136], "little")
-            for level in range(7):
-                side = point >> (8 - level) & 1
-                seed = bytes([node[0] & 0xFE]) + node[1:]
-                child = prg.expand(seed)[16 * side : 16 * side + 16]
-                if node[0] & 1:
-                    added = bytearray(record[16 * (level + 1) : 16 * (level + 2)])
-                    if side:
-                        added[0] = (added[0] & 0xFE) | (right >> level & 1)
-                    child = bytes(a ^ b for a, b in zip(child, added, strict=True))
-                node = bytes(child)
-            value = prg.expand(bytes([node[0] & 0xFE]) + node[1:], children=3)[32:]
-            share = int(np.frombuffer(value, "<u4")[point % 4])
-            if node[0] & 1:
-                share += int(np.frombuffer(record[144:160], "<u4")[point % 4])
-            share = (-share if party else share) % 2**32
-            assert share == dpf.evaluate(held, [point])[0, 0]
+        shares = [share_by_hand(name, held.to_bytes()[16:], party, at) for at in range(512)]
+        assert shares == dpf.evaluate_all(held)[0].tolist()
 
 
 def test_the_example() -> None:

@@ -3,24 +3,16 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from prg_oracle import FIXED_KEYS, chacha, children
 from warpcipher import prg
+from warpcipher.prg.dpf import PRGS
 
-PRGS = ["aes-128-mmo", "aes-128-keyed", "chacha20", "chacha12", "chacha8"]
 ENGINES = ["cpu", "reference"]
-
-# bytes.fromhex(sha256(b"DistributedPointFunction::kPrgKeyLeft\n")[:32]) reversed, and so on.
-FIXED_KEYS = [
-    "fda2b6a5d0085f93e53da0f6cc37e05b",
-    "0b4d6ff6e01feae26c02bbdeaeb694ef",
-    "981c1db20111a346e323548c58d1a505",
-    "b88eae17d2caa069fe5558efa1bda9cc",
-]
 
 # draft-strombergson-chacha-test-vectors-01, TC1, 128-bit key: the first block of key stream.
 ZERO_KEY = {
@@ -31,42 +23,6 @@ ZERO_KEY = {
     "chacha20": "89670952608364fd00b2f90936f031c8e756e15dba04b8493d00429259b20f46"
     "cc04f111246b6c2ce066be3bfb32d9aa0fddfbc12123d4b9e44f34dca05a103f",
 }
-
-
-def aes(key: bytes, block: bytes) -> bytes:
-    return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(block)  # noqa: S305
-
-
-def xor(a: bytes, b: bytes) -> bytes:
-    return bytes(x ^ y for x, y in zip(a, b, strict=True))
-
-
-def rotated(x: int, bits: int) -> int:
-    return (x << bits | x >> (32 - bits)) & 0xFFFFFFFF
-
-
-def chacha(constants: bytes, key: bytes, rounds: int) -> bytes:
-    state = list(struct.unpack("<16I", constants + key + bytes(16)))
-    x = list(state)
-    columns = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
-    diagonals = [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
-    for a, b, c, d in (columns + diagonals) * (rounds // 2):
-        for to, other, target, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-            x[to] = (x[to] + x[other]) & 0xFFFFFFFF
-            x[target] = rotated(x[target] ^ x[to], bits)
-    return struct.pack("<16I", *((s + t) & 0xFFFFFFFF for s, t in zip(state, x, strict=True)))
-
-
-def children(name: str, seed: bytes, count: int) -> bytes:
-    if name == "aes-128-mmo":
-        turned = seed[8:] + xor(seed[:8], seed[8:])
-        keys = [bytes.fromhex(key) for key in FIXED_KEYS[:count]]
-        return b"".join(xor(aes(key, turned), turned) for key in keys)
-    if name == "aes-128-keyed":
-        return (
-            Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor().update(bytes(16 * count))
-        )
-    return chacha(b"expand 16-byte k", 2 * seed, int(name[6:]))[: 16 * count]
 
 
 def seeds_of(count: int) -> bytes:
@@ -121,6 +77,11 @@ def test_trees_are_children_of_children(name: Any, engine: str) -> None:
         for depth in range(8):
             assert prg.tree(roots, depth, name, engine=engine) == level, (count, depth)
             level = prg.expand(level, name, 2, engine="reference")
+
+
+def test_correlated_leaves_add_up_to_the_root() -> None:
+    leaves = np.frombuffer(prg.tree(seeds_of(1), 9, "aes-128-half"), np.uint64).reshape(-1, 2)
+    assert np.bitwise_xor.reduce(leaves).tobytes() == seeds_of(1)
 
 
 def test_a_deep_tree() -> None:
