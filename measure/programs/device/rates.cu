@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rates of the CUDA engine on large texts, device memory to device memory: the bound of the kernels themselves. Random
 // data, CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked
-// against the reference engine.
+// against the reference engine. Key stream without text has rows of its own: as random bytes, which are written, and in
+// registers only.
 //
 //   device_rates [--gib N] [--repetitions N] [--kib N] [ALGORITHM]
 //
 // --gib: of all text, 4; a fraction may do. --kib: of a message, else all (XTS: 16384).
 #include "device.hpp"
+#include "engine/cuda/runtime/device.hpp"
+#include "key_stream.cuh"
+#include "random/cuda/fill.hpp"
+#include "random/fill.hpp"
 
 namespace {
 
@@ -73,12 +78,39 @@ class Bench {
     for (int i = 0; i < repetitions_; ++i) {
       times.push_back(stopwatch_.milliseconds([&] { cuda_engine().run(plan, statuses, buffers_.stream()); }));
     }
-    std::sort(times.begin(), times.end());
-    const auto rate = [&](double ms) { return static_cast<double>(len * messages.size()) / 1e6 / ms; };
-    std::printf("%-16s %s %9.1f GB/s  (%.1f to %.1f)  %s\n", name, bench::name_of(direction),
-                rate(bench::median(times)), rate(times.back()), rate(times.front()), good ? "checked" : "WRONG OUTPUT");
-    std::fflush(stdout);
-    wrong_ = wrong_ || !good;
+    print(name, bench::name_of(direction), len * messages.size(), times, good);
+  }
+
+  void measure_registers(const bench::KeyStream& stream) {
+    const std::uint32_t multiprocessors = cuda::current_device().multiprocessors;
+    auto* const sums = reinterpret_cast<std::uint32_t*>(buffers_.out());
+    const std::size_t lanes = std::size_t{multiprocessors} * stream.lanes_of_multiprocessor;
+    constexpr std::uint32_t few = 256 * 37;
+    stream.run(multiprocessors, few, sums, buffers_.native());
+    must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
+    const std::vector<std::uint8_t> found = bench::read(buffers_.out(), 4 * lanes);
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < lanes; ++i) sum ^= load_le32(&found[4 * i]);
+    const auto units = static_cast<std::uint32_t>(std::min<std::size_t>(len_ / stream.unit_len, std::size_t{1} << 31));
+    std::vector<double> times;
+    for (int i = 0; i < repetitions_; ++i) {
+      times.push_back(stopwatch_.milliseconds([&] { stream.run(multiprocessors, units, sums, buffers_.native()); }));
+    }
+    print(stream.name, "key stream in registers", std::size_t{units} * stream.unit_len, times,
+          sum == stream.right(few));
+  }
+
+  void measure_random(const char* name) {
+    const random::Distribution bytes = random::Distribution::of_bytes(random::Type::uint8);
+    random::StreamKey key{random::find_stream_cipher(name), {1}, 0};
+    std::vector<double> times;
+    for (int i = 0; i < repetitions_; ++i) {
+      times.push_back(stopwatch_.milliseconds(
+          [&] { random::cuda::fill(key, bytes, 0, buffers_.out(), len_, 0, buffers_.stream()); }));
+    }
+    std::vector<std::uint8_t> expected(sample_len);
+    random::fill(key, bytes, 0, {expected.data(), expected.size(), Memory::host}, "reference");
+    print(name, "key stream, written", len_, times, bench::read(buffers_.out(), sample_len) == expected);
   }
 
   void measure_copy() {
@@ -95,6 +127,15 @@ class Bench {
   bool wrong() const { return wrong_; }
 
  private:
+  void print(const char* name, const char* what, std::size_t len, std::vector<double>& times, bool good) {
+    std::sort(times.begin(), times.end());
+    const auto rate = [&](double ms) { return static_cast<double>(len) / 1e6 / ms; };
+    std::printf("%-16s %s %9.1f GB/s  (%.1f to %.1f)  %s\n", name, what, rate(bench::median(times)), rate(times.back()),
+                rate(times.front()), good ? "checked" : "WRONG OUTPUT");
+    std::fflush(stdout);
+    wrong_ = wrong_ || !good;
+  }
+
   void run(const std::vector<Message>& messages) {
     std::vector<Status> statuses(messages.size());
     cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, buffers_.stream());
@@ -165,9 +206,18 @@ int main(int argc, char** argv) {
         .parse(argc, argv);
     bench::print_devices();
     Bench bench(static_cast<std::size_t>(1024 * gib) << 20, repetitions, kib << 10);
+    const auto wanted = [&](const char* name) {
+      return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+    };
     bench.measure_copy();
     for (const auto& [name, direction] : jobs) {
-      if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) bench.measure(name, direction);
+      if (wanted(name)) bench.measure(name, direction);
+    }
+    for (const bench::KeyStream& stream : bench::key_streams) {
+      if (wanted(stream.name)) bench.measure_registers(stream);
+    }
+    for (const char* const name : {"chacha20", "aes-256-ctr"}) {
+      if (wanted(name)) bench.measure_random(name);
     }
     return !bench.wrong();
   });
