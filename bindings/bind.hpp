@@ -14,6 +14,7 @@ void bind_columns(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
 void bind_file(nanobind::module_& m);
+void bind_kv(nanobind::module_& m);
 void bind_sealing(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);

@@ -43,6 +43,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_messages(m);
   bind_columns(m);
   bind_file(m);
+  bind_kv(m);
   bind_sealing(m);
   bind_parquet(m);
   bind_pinned(m);

@@ -195,4 +195,29 @@ Status run_columns(std::string_view engine, const Columns& columns, std::span<Re
   return first_failure(results);
 }
 
+void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses, Stream stream) {
+  if (messages.empty()) return;
+  const Algorithm& algorithm = messages[0].algorithm();
+  if (algorithm.name != "chacha20-poly1305" && algorithm.mode.id != Mode::gcm) {
+    refuse("texts in pieces are for AES-GCM and chacha20-poly1305, not " + std::string(algorithm.name));
+  }
+  check_message_count(messages.size());
+  check_count("blocks", pieces.blocks.size(), messages.size());
+  check_count("statuses", statuses.size(), messages.size());
+  if (pieces.len % Pieces::multiple != 0 || pieces.text_len() == 0) {
+    refuse("a text has " + std::to_string(pieces.places.size()) + " pieces of " + std::to_string(pieces.len) +
+           " bytes: expected some of a multiple of " + std::to_string(Pieces::multiple));
+  }
+  for (const Message& m : messages) {
+    const bool fits = &m.algorithm() == &algorithm && m.direction == messages[0].direction && m.in == m.out &&
+                      m.in_len == pieces.text_len() && m.iv_len == gcm_plain_iv_len && m.tag_len == full_tag_len;
+    if (!fits) refuse("a message does not fit its pieces or the other messages");
+    check_buffer_len("aad", m.aad_len);
+  }
+  if (pieces.text_len() > algorithm.mode.most_text_len_with(gcm_plain_iv_len)) refuse("a text is too long");
+  DeviceEngine& device = select_device_engine("auto");
+  require_offered(device, algorithm);
+  device.run_pieces(messages, pieces, statuses, stream);
+}
+
 }  // namespace warpcipher

@@ -9,6 +9,7 @@
 
 #include "dispatch/run.hpp"
 #include "message/columns.hpp"
+#include "message/pieces.hpp"
 
 namespace warpcipher {
 
@@ -16,5 +17,9 @@ namespace warpcipher {
 // Returns ok, or the status of the first failed message. Throws Error{invalid_argument} when a column does not have
 // `count` entries, or a range exceeds its buffer.
 Status run_columns(std::string_view engine, const Columns& columns, std::span<Result> results, Stream stream = nullptr);
+
+// Runs messages whose texts lie in pieces, as DeviceEngine::run_pieces() says, on the current device. Throws
+// Error{invalid_argument} if the lengths do not fit.
+void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses, Stream stream);
 
 }  // namespace warpcipher

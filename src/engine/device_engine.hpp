@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "engine/policy.hpp"
 #include "message/columns.hpp"
+#include "message/pieces.hpp"
 
 namespace warpcipher {
 
@@ -73,6 +74,13 @@ class DeviceEngine : public Engine {
   // nothing has been written. The caller has checked the number of entries in each column. Throws
   // Error{invalid_argument} for arrays that are not in the kind of memory that the caller says.
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
+
+  // Runs messages of AES-GCM or ChaCha20-Poly1305, of one algorithm and direction, whose texts lie in pieces; `in` and
+  // `out` are the ciphertext. All lies in memory of the current device, which is not looked up. Encryption does not
+  // wait; decryption waits for the verdicts, and writes no piece of a message with a wrong tag.
+  virtual void run_pieces(std::span<const Message>, const Pieces&, std::span<Status>, Stream) {
+    throw Error(Status::engine_unavailable, "engine '" + std::string(name()) + "' takes no texts in pieces");
+  }
 
   // From this many messages on, run_columns() of columns in host memory is faster than run() of the messages.
   virtual std::size_t least_columns() const { return SIZE_MAX; }

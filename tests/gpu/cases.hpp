@@ -33,6 +33,7 @@ struct Options {
   bool host_data = false;
   bool columns = false;
   bool files = false;
+  bool pieces = false;
   std::string only;
   unsigned sample = 1;
   unsigned part = 0;  // of `parts`: the steps whose number is part modulo parts

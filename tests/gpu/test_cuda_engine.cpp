@@ -9,7 +9,8 @@
 //   --sample N         each Nth alone of the texts that get a launch of their own: compute-sanitizer is slow by launch
 //   --no-large         no texts of more than 4 GiB
 //   --only ALGORITHM   one algorithm
-//   --host-data        the tests of host data alone; --columns: of columnar batches; --files: of chunks of files
+//   --host-data        the tests of host data alone; --columns: of columnar batches; --files: of chunks of files;
+//                      --pieces: of texts in pieces
 //   --part I/N         the steps whose number is I modulo N
 //   --seed N           of the random texts
 //
@@ -35,6 +36,7 @@
 #include "large.hpp"
 #include "message/plan.hpp"
 #include "parquet_chunks.hpp"
+#include "pieces.hpp"
 
 namespace {
 
@@ -77,6 +79,8 @@ Options parse(int argc, char** argv) {
       options.files = true;
     } else if (argument == "--columns") {
       options.columns = true;
+    } else if (argument == "--pieces") {
+      options.pieces = true;
     } else if (argument == "--only" && i + 1 < argc) {
       options.only = argv[++i];
     } else if (argument == "--sample" && i + 1 < argc && std::sscanf(argv[i + 1], "%u", &options.sample) == 1 &&
@@ -90,8 +94,8 @@ Options parse(int argc, char** argv) {
     } else {
       std::fprintf(
           stderr,
-          "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns | --files] "
-          "[--part I/N] [--seed N]\n",
+          "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns | --files | "
+          "--pieces] [--part I/N] [--seed N]\n",
           argv[0]);
       std::exit(2);
     }
@@ -132,6 +136,11 @@ int run_all(const Options& options) {
   Stream stream = cuda_engine().create_stream();
   if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
   int failures = 0;
+  for (const char* name : {"aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"}) {
+    if (!options.only.empty() && name != options.only) continue;
+    if (is_mine()) failures += test_pieces(find_algorithm(name), options, stream);
+  }
+  if (options.pieces) return failures == 0 ? 0 : 1;
   for (const char* form : {"128", "64"}) {
     force("tables", form);
     std::printf("lane tables of %s KiB\n", form);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KV caches: the vault against the gather that it contains, on the host or, with --device, from a
-GPU to page-locked memory; and on the host, where LMCache is installed, the serde against LMCache's
+"""KV caches: the vault against a gather and a copy, on the host or, with --device, from a GPU to
+page-locked memory and within its own, with the latency of a block and what products of matrices at
+the same time lose; and on the host, where LMCache is installed, the serde against LMCache's
 `aesgcm`, whose workers get a task of their own each."""
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import math
 import os
 import select
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,10 +31,14 @@ def main() -> None:
     size = options.mib << 20
     if options.device:
         for layers, heads, model in ((32, 8, "8B"), (80, 1, "70B, one rank of 8")):
-            actions, wait = device_actions(options.device, size, layers, heads)
-            taken = by_turns(actions, options.repetitions, wait=wait)
+            gpu = OnGpu(options.device, size, layers, heads)
+            rates = gpu.actions()
+            taken = by_turns(rates, options.repetitions, wait=gpu.torch.cuda.synchronize)
             program.rates({f"{model}: {name}": times for name, times in taken.items()}, size / 1e9)
-        program.finish(size=f"{options.mib} MiB to page-locked memory")
+            taken = by_turns(gpu.one_block(), 9 * options.repetitions, wait=gpu.wait)
+            program.times({f"{model}: {name}": times for name, times in taken.items()}, "us")
+            program.add(f"{model}: products beside 20 GB/s of sealing", "%", gpu.slower_by())
+        program.finish(size=f"{options.mib} MiB of blocks of 16 tokens, bfloat16")
         return
     for algorithm in ("aes-128-gcm", "chacha20-poly1305"):
         taken = by_turns(vault_actions(algorithm, size), options.repetitions)
@@ -72,41 +79,125 @@ def vault_actions(algorithm: Any, size: int) -> dict[str, Callable[[], object]]:
     }
 
 
-def device_actions(
-    device: str, size: int, layers: int, heads: int
-) -> tuple[dict[str, Callable[[], object]], Callable[[], object]]:
-    import torch
+class OnGpu:
+    """Blocks of a model on a GPU, in any order."""
 
-    shape = (2, 16, heads, 128)
-    block = layers * 2 * math.prod(shape)
-    count = size // block
-    tensors = [
-        torch.ones((count, *shape), dtype=torch.bfloat16, device=device) for _ in range(layers)
-    ]
-    order = torch.randperm(count)
-    index, ids = order.to(device), order.tolist()
-    who = kv.Identity("tenant", "model", [b"%d" % i for i in ids])
-    plain = torch.empty((count, layers, *shape), dtype=torch.bfloat16, pin_memory=True)
-    actions: dict[str, Callable[[], object]] = {
-        "gather and copy, not encrypted": lambda: plain.copy_(
-            torch.stack([tensor[index] for tensor in tensors], 1), non_blocking=True
-        )
-    }
-    for algorithm in ("aes-128-gcm", "chacha20-poly1305"):
-        vault = kv.Vault(KEY, algorithm)  # type: ignore[arg-type]
-        out = torch.empty(count * vault.sealed_size(tensors), dtype=torch.uint8, pin_memory=True)
-        vault.seal(tensors, ids, out, identity=who)
+    def __init__(self, device: str, size: int, layers: int, heads: int) -> None:
+        import torch
 
-        def seal(vault: kv.Vault = vault, out: Any = out) -> None:
-            vault.seal(tensors, ids, out, identity=who)
+        self.torch: Any = torch
+        self.wait = torch.cuda.synchronize
+        shape = (2, 16, heads, 128)
+        self.count = max(1, size // (layers * 2 * math.prod(shape)))
+        self.tensors = [
+            torch.ones((self.count, *shape), dtype=torch.bfloat16, device=device)
+            for _ in range(layers)
+        ]
+        self.blocks = kv.Blocks(self.tensors)
+        order = torch.randperm(self.count)
+        self.index, self.ids = order.to(device), order.tolist()
+        self.who = kv.Identity("tenant", "model", [b"%032d" % i for i in self.ids])
+        self.plain = torch.empty((self.count, self.blocks.size), dtype=torch.uint8, pin_memory=True)
+        self.gathered = torch.empty_like(self.plain, device=device)
+        self.vaults = [kv.Vault(KEY, "aes-128-gcm"), kv.Vault(KEY, "chacha20-poly1305")]
+        size = self.count * self.vaults[0].sealed_size(self.blocks)
+        self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        self.device = torch.empty_like(self.host, device=device)
 
-        def open_all(vault: kv.Vault = vault, out: Any = out) -> None:
-            if vault.open(out, tensors, ids, identity=who):
-                raise RuntimeError("a block is missing")
+    def actions(self) -> dict[str, Callable[[], object]]:
+        def gather() -> None:
+            parts = [tensor[self.index].view(self.count, -1) for tensor in self.tensors]
+            found = self.torch.cat(parts, 1).view(self.torch.uint8)
+            self.plain.copy_(found, non_blocking=True)
 
-        actions[f"vault, {algorithm}: seal"] = seal
-        actions[f"vault, {algorithm}: open"] = open_all
-    return actions, torch.cuda.synchronize
+        def seal(vault: kv.Vault, out: Any) -> None:
+            vault.seal(self.blocks, self.ids, out, identity=self.who)
+
+        def seal_and_open(vault: kv.Vault, out: Any) -> Callable[[], None]:
+            seal(vault, out)
+            self.wait()
+
+            def open_all() -> None:
+                if vault.open(out, self.blocks, self.ids, identity=self.who):
+                    raise RuntimeError("a block is missing")
+
+            return open_all
+
+        actions: dict[str, Callable[[], object]] = {
+            "gather and copy, not encrypted": gather,
+            "copy alone": lambda: self.plain.copy_(self.gathered, non_blocking=True),
+        }
+        for vault in self.vaults:
+            for where, out in (("page-locked memory", self.host), ("device memory", self.device)):
+                name = f"{vault.algorithm}, {where}"
+                actions[f"seal {name}"] = lambda vault=vault, out=out: seal(vault, out)
+                own = out.clone() if where == "device memory" else out.clone().pin_memory()
+                actions[f"open {name}"] = seal_and_open(vault, own)
+        return actions
+
+    def one_block(self) -> dict[str, Callable[[], object]]:
+        """Latency, from the call until it is in page-locked memory, or back."""
+        who = self.who._replace(hashes=self.who.hashes[:1])
+        size = self.vaults[0].sealed_size(self.blocks)
+        actions: dict[str, Callable[[], object]] = {
+            "one block, copy alone": lambda: self.plain[:1].copy_(
+                self.gathered[:1], non_blocking=True
+            )
+        }
+        for vault in self.vaults:
+            out = self.torch.empty(size, dtype=self.torch.uint8, pin_memory=True)
+            vault.seal(self.blocks, [1], out, identity=who)
+            self.wait()
+            other = out.clone().pin_memory()
+            actions[f"one block, seal {vault.algorithm}"] = lambda vault=vault, out=other: (
+                vault.seal(self.blocks, [0], out, identity=who)
+            )
+            actions[f"one block, open {vault.algorithm}"] = lambda vault=vault, out=out: vault.open(
+                out, self.blocks, [0], identity=who
+            )
+        return actions
+
+    def slower_by(self) -> list[float]:
+        """How much longer a product of matrices takes while another thread seals 20 GB/s."""
+        torch = self.torch
+        a = torch.randn((8192, 8192), dtype=torch.bfloat16, device=self.device.device)
+        part = max(1, (64 << 20) // self.blocks.size)
+        who = self.who._replace(hashes=self.who.hashes[:part])
+        out = self.host[: part * self.vaults[0].sealed_size(self.blocks)]
+        period = part * self.blocks.size / 20e9
+        stopped = threading.Event()
+
+        def seal() -> None:
+            with torch.cuda.stream(torch.cuda.Stream(priority=0)):
+                due = time.perf_counter()
+                while not stopped.is_set():
+                    self.vaults[0].seal(self.blocks, self.ids[:part], out, identity=who)
+                    torch.cuda.current_stream().synchronize()
+                    due += period
+                    time.sleep(max(0.0, due - time.perf_counter()))
+
+        def products() -> float:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            for _ in range(200):
+                torch.mm(a, a)
+            end.record()
+            end.synchronize()
+            return float(begin.elapsed_time(end))
+
+        found = []
+        for _ in range(5):
+            with torch.cuda.stream(torch.cuda.Stream(priority=-1)):
+                alone = products()
+                stopped.clear()
+                thread = threading.Thread(target=seal)
+                thread.start()
+                time.sleep(0.05)
+                beside = products()
+                stopped.set()
+                thread.join()
+            found.append(100 * (beside / alone - 1))
+        return found
 
 
 def serde_actions(bits: int, count: int) -> list[dict[str, Callable[[], object]]]:

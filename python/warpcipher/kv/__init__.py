@@ -14,6 +14,7 @@ imported. docs/guides/llm.md says what this protects, and what not.
 
 from __future__ import annotations
 
+from .blocks import Blocks
 from .vault import Identity, Vault
 
-__all__ = ["Identity", "Vault"]
+__all__ = ["Blocks", "Identity", "Vault"]

@@ -2,7 +2,8 @@
 """The tensors of a KV cache as bytes: what `Vault` seals and opens.
 
 NumPy handles host memory, tensors of PyTorch included, since PyTorch's indexing of bytes there is
-10 times slower; PyTorch handles GPUs. Both index alike, so that one text serves them.
+10 times slower. On a GPU the kernels read and write blocks where they lie (`Layout`), or, where
+these are in many short pieces, PyTorch does. It indexes as NumPy, so that one text serves both.
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Iterator
+from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
+
+from .. import _native
+from .gpu import Layout, copied_in, copied_out, layout_of
 
 HOST_PART = 1 << 24
 """Bytes that are gathered and encrypted, or decrypted and written to their blocks, at a time."""
@@ -21,15 +27,23 @@ HOST_OF_DLPACK = 1  # kDLCPU
 
 
 class Blocks:
-    """The tensors of one call, all of one library and device.
+    """The tensors of a KV cache, all of one library and device, as `Vault` takes them.
+
+    Made once, it saves `seal` and `open` a look at each tensor. The arguments are those of
+    `Vault`; the memory of the tensors stays in use.
 
     count: of blocks in each tensor. size: bytes of one block in all of them.
     engine: for host memory the CPU's, as the GPU is the model's. part: bytes to handle at a time.
+
+    >>> import numpy as np
+    >>> from warpcipher import kv
+    >>> blocks = kv.Blocks([np.ones((8, 2, 16, 4, 64), np.float16) for _ in range(3)])
+    >>> sealed = kv.Vault(bytes(32)).seal(blocks, [5], identity=kv.Identity("", "", [b"a hash"]))
     """
 
     _host_by_numpy = True  # tests run PyTorch's side without a GPU
 
-    def __init__(self, blocks: Any, axis: int, write: bool = False) -> None:
+    def __init__(self, blocks: Any, axis: int = 0) -> None:
         tensors = list(blocks) if isinstance(blocks, list | tuple) else [blocks]
         if not tensors:
             raise ValueError("blocks is an empty list")
@@ -41,25 +55,21 @@ class Blocks:
         self._device: Any = tensors[0].device if is_torch else None
         is_on_host = self._device is None or self._device.type == "cpu"
         self._torch: Any = None if is_on_host and (self._host_by_numpy or not is_torch) else torch
-        self._moved = [self._view(tensor, axis, write) for tensor in tensors]
-        self._word: Any = None
-        if self._torch is not None:
-            # Its kernels move a value at a time: eight bytes where the sizes allow that.
-            try:
-                self._moved = [moved.view(self._torch.int64) for moved in self._moved]
-                self._word = self._torch.int64
-            except RuntimeError:
-                self._word = self._torch.uint8
-        counts = [len(moved) for moved in self._moved]
+        for tensor in tensors:
+            self._check(tensor, axis)
+        self._tensors, self._axis = tensors, axis
+        counts = [tensor.shape[axis] for tensor in tensors]
         if len(set(counts)) != 1:
             raise ValueError(f"the tensors have {counts} blocks along axis {axis}")
-        self.count = counts[0]
-        sizes = (math.prod(moved.shape[1:]) * moved.itemsize for moved in self._moved)
+        self.count: int = counts[0]
+        shapes = ((*tensor.shape[:axis], *tensor.shape[axis + 1 :]) for tensor in tensors)
+        sizes = (math.prod(shape) * t.itemsize for shape, t in zip(shapes, tensors, strict=True))
         self._ends = list(accumulate(sizes))
         self.size: int = self._ends[-1]
         if not self.size:
             raise ValueError("blocks have no bytes")
         self.engine, self.part = ("cpu", HOST_PART) if is_on_host else ("auto", GPU_PART)
+        self.layout: Layout | None = None if is_on_host else layout_of(tensors, axis)
 
     def _shared(self, tensor: Any) -> Any:
         """An array of another library as one of NumPy or, on a GPU, of PyTorch: the same memory."""
@@ -75,8 +85,36 @@ class Blocks:
             kind = getattr(tensor, "dtype", "unknown dtype")
             raise TypeError(f"blocks has an array of {kind}: {error} Give views of bytes") from None
 
-    def _view(self, tensor: Any, axis: int, write: bool) -> Any:
-        """The tensor as bytes, its blocks along the first dimension."""
+    def require_no_capture(self) -> None:
+        """RuntimeError: a CUDA graph is being captured."""
+        if self.layout is not None and self._torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                "a CUDA graph is being captured, and each replay would use the same nonces or "
+                "verdicts: seal and open blocks outside of graphs"
+            )
+
+    def require_writable(self) -> None:
+        """ValueError: an array is read-only."""
+        if self._torch is None and not all(moved.flags.writeable for moved in self._moved):
+            raise ValueError("blocks has a read-only array")
+
+    @cached_property
+    def _moved(self) -> list[Any]:
+        """The tensors as bytes, or words, their blocks along the first dimension."""
+        if self._given is self._numpy:
+            views = [tensor.view(self._numpy.uint8) for tensor in self._tensors]
+        else:
+            views = [tensor.detach().view(self._given.uint8) for tensor in self._tensors]
+        if self._torch is None:
+            arrays = [self._numpy.asarray(view) for view in views]
+            return [self._numpy.moveaxis(array, self._axis, 0) for array in arrays]
+        views = [view.movedim(self._axis, 0) for view in views]
+        try:  # PyTorch's kernels move a value at a time: eight bytes where the sizes allow that
+            return [view.view(self._torch.int64) for view in views]
+        except RuntimeError:
+            return views
+
+    def _check(self, tensor: Any, axis: int) -> None:
         is_torch = self._given is not self._numpy
         if not isinstance(tensor, self._given.Tensor if is_torch else self._numpy.ndarray):
             raise TypeError(
@@ -92,16 +130,6 @@ class Blocks:
         step = tensor.stride(-1) * tensor.itemsize if is_torch else tensor.strides[-1]
         if tensor.shape[-1] > 1 and step != tensor.itemsize:
             raise ValueError("the last dimension of blocks is not contiguous: copy them first")
-        if is_torch:
-            view = tensor.detach().view(self._given.uint8)
-            if self._torch is not None:
-                return view.movedim(axis, 0)
-            view = view.numpy()
-        else:
-            view = tensor.view(self._numpy.uint8)
-        if write and not view.flags.writeable:
-            raise ValueError("blocks has a read-only array")
-        return self._numpy.moveaxis(view, axis, 0)
 
     def numbers(self, ids: Any) -> list[int]:
         """Of blocks, as integers of the host; from a GPU they are waited for."""
@@ -127,10 +155,14 @@ class Blocks:
         return self._given.from_numpy(made) if is_other else made
 
     def of_bytes(self, data: bytes) -> Any:
+        """Bytes where the tensors are."""
         array = self._numpy.frombuffer(bytearray(data), self._numpy.uint8)
         return array if self._torch is None else self._torch.from_numpy(array).to(self._device)
 
     def to_bytes(self, rows: Any) -> bytes:
+        """Rows in host memory; waits for the current stream of a GPU."""
+        if self.layout is not None:  # sealed blocks may be on their way to host memory
+            self._torch.cuda.current_stream(self._device).synchronize()
         return bytes((rows if self._torch is None else rows.cpu().numpy()).tobytes())
 
     def rows(self, memory: Any, name: str, count: int, size: int) -> Any:
@@ -153,16 +185,51 @@ class Blocks:
             )
         return flat.reshape(count, size)
 
-    def is_here(self, rows: Any) -> bool:
-        """Whether rows lie where the tensors do, and as their values need it."""
-        if self._torch is None:
-            return True
-        return bool(rows.device == self._device) and rows.data_ptr() % 8 == 0
+    def parts_out(self, rows: Any) -> Iterator[Any]:
+        """Parts of rows to be filled in, where the tensors lie; each then goes to its place."""
+        return self._in_parts(rows, copied_out)
 
-    def moved_here(self, rows: Any) -> Any:
-        return rows if self.is_here(rows) else rows.to(self._device)
+    def parts_in(self, rows: Any) -> Iterator[Any]:
+        """Parts of rows, where the tensors lie."""
+        return self._in_parts(rows, copied_in)
+
+    def _in_parts(self, rows: Any, copied: Any) -> Iterator[Any]:
+        count, size = rows.shape
+        step = max(1, self.part // size)
+        parts = [rows[first : first + step] for first in range(0, count, step)]
+        # As values of PyTorch need it; kernels would be slow elsewhere.
+        is_here = rows.device == self._device and rows.data_ptr() % 16 == 0 if self._torch else True
+        return iter(parts) if is_here else copied(self._torch, self._device, rows)
+
+    def crypt(
+        self,
+        decrypt: bool,
+        algorithm: str,
+        keys: tuple[list[Any], list[int] | None],
+        sealed: Any,
+        rows: list[int] | None,
+        numbers: list[int],
+        heads: bytes,
+        identity: tuple[bytes, list[Any], list[int] | None],
+    ) -> bytes:
+        """Where there is a layout: seals blocks to those rows of sealed, None: all, or opens them.
+        Returns 1 for each that is good, else 0. The rest is as of `_native.kv_crypt`."""
+        device = self._device
+        return _native.kv_crypt(
+            decrypt,
+            algorithm,
+            *keys,
+            _native.Span(sealed.data_ptr(), sealed.nbytes, device.index, False, sealed),
+            rows,
+            self.layout,
+            numbers,
+            heads,
+            identity,
+            self._torch.cuda.current_stream(device).cuda_stream,
+        )
 
     def gather(self, numbers: list[int], rows: Any) -> None:
+        """Copies blocks to rows."""
         index = self._index(numbers)  # once: to a GPU it travels for longer than a layer takes
         for moved, part in zip(self._moved, self._parts(rows), strict=True):
             part[...] = moved[index]
@@ -181,12 +248,12 @@ class Blocks:
         """The columns of rows that belong to each tensor, in its shape."""
         starts = [0, *self._ends[:-1]]
         return [
-            self._words(rows[:, start:end]).reshape(len(rows), *moved.shape[1:])
+            self._words(rows[:, start:end], moved).reshape(len(rows), *moved.shape[1:])
             for moved, start, end in zip(self._moved, starts, self._ends, strict=True)
         ]
 
-    def _words(self, rows: Any) -> Any:
-        return rows if self._torch is None else rows.view(self._word)
+    def _words(self, rows: Any, moved: Any) -> Any:
+        return rows if self._torch is None else rows.view(moved.dtype)
 
     def _index(self, numbers: list[int]) -> Any:
         if self._torch is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -79,9 +79,11 @@ class Vault(Uncopied):
 
     key:       of 16 bytes or more, or a source of `warpcipher.keys`, or a function, which is called
                with the tenant. It is asked once for a tenant, when the key is needed.
+    algorithm: "aes-128-gcm", "aes-256-gcm" or "chacha20-poly1305".
 
     Blocks are one tensor or a list of them (of layers, say), of NumPy or PyTorch, of any dtype; or
     of another library by DLPack: in host memory NumPy must know the dtype, and on a GPU PyTorch.
+    `Blocks` of them, made once, serve as well and save time.
     `axis` is the dimension of all of them that counts blocks: 0 for [blocks, 2, tokens, heads,
     width], 1 for [2, blocks, ...], 2 for [layers, 2, blocks, ...]. The last dimension is
     contiguous.
@@ -102,7 +104,7 @@ class Vault(Uncopied):
         if algorithm not in KEY_SIZES:
             raise ValueError(f"algorithm is {algorithm!r}: expected one of {', '.join(KEY_SIZES)}")
         self._key = key
-        self._algorithm = algorithm
+        self.algorithm = algorithm
         self._keys: dict[tuple[str, bytes], _native.Key] = {}
         self._secrets: dict[str, bytes] = {}
         self._process: tuple[int, int] | None = None
@@ -111,7 +113,7 @@ class Vault(Uncopied):
 
     def sealed_size(self, blocks: Any, axis: int = 0) -> int:
         """Bytes of one sealed block of such tensors."""
-        return OVERHEAD + Blocks(blocks, axis).size
+        return OVERHEAD + _blocks(blocks, axis).size
 
     def seal(
         self, blocks: Any, ids: Any, out: Any = None, *, identity: Identity, axis: int = 0
@@ -126,27 +128,24 @@ class Vault(Uncopied):
         ValueError: a number is out of range, out or identity do not fit. Then nothing is written.
         After any other error parts of out are sealed, the rest is zeros or what it was.
         """
-        tensors = Blocks(blocks, axis)
+        tensors = _blocks(blocks, axis)
+        tensors.require_no_capture()
         numbers = tensors.numbers(ids)
-        aads = _aads(identity, len(numbers))
+        names = _Names.of(identity, len(numbers))
         size = OVERHEAD + tensors.size
         if out is None:
             out = tensors.new_out(len(numbers), size)
         rows = tensors.rows(out, "out", len(numbers), size)
-        step = max(1, tensors.part // size)
-        is_here = tensors.is_here(rows)
-        for first in range(0, len(numbers), step):
-            part = rows[first : first + step]
-            # Gathered and encrypted where the tensors are: the host sees no text of a GPU.
-            staged = part if is_here else tensors.empty(len(part), size)
-            chosen, aad = numbers[first : first + step], aads[first : first + step]
+        first = 0
+        # Encrypted where the tensors are: the host sees no text of a GPU.
+        for part in tensors.parts_out(rows):
+            chosen = range(first, first + len(part))
             try:
-                self._seal(tensors, staged, chosen, identity.tenant, aad)
+                self._seal(tensors, part, [numbers[i] for i in chosen], names.chosen(chosen))
             except BaseException:
-                staged[...] = 0
+                part[...] = 0
                 raise
-            if not is_here:
-                part.copy_(staged, non_blocking=True)
+            first += len(part)
         return out
 
     def open(
@@ -160,90 +159,105 @@ class Vault(Uncopied):
         ValueError: a number is out of range or comes twice, sealed or identity do not fit. Then
         nothing is written.
         """
-        tensors = Blocks(blocks, axis, write=True)
+        tensors = _blocks(blocks, axis)
+        tensors.require_writable()
+        tensors.require_no_capture()
         numbers = tensors.numbers(ids)
         if len(set(numbers)) != len(numbers):
             raise ValueError("ids has a block twice: a block is opened once")
-        aads = _aads(identity, len(numbers))
+        names = _Names.of(identity, len(numbers))
         size = OVERHEAD + tensors.size
         cut: set[int] = set()
         if isinstance(sealed, list | tuple):
             sealed, cut = _joined(sealed, len(numbers), size)
         rows = tensors.rows(sealed, "sealed", len(numbers), size)
-        step = max(1, tensors.part // size)
-        misses = []
-        texts = tensors.empty(min(step, len(numbers)), tensors.size)
-        try:
-            for first in range(0, len(numbers), step):
-                part = tensors.moved_here(rows[first : first + step])
-                whole = [j for j in range(len(part)) if first + j not in cut]
-                aad = aads[first : first + step]
-                text = texts[: len(part)]
-                opened = self._open(tensors, part, whole, text, identity.tenant, aad)
-                tensors.scatter(text, numbers[first : first + step], opened)
-                misses += [first + j for j in sorted(set(range(len(part))) - set(opened))]
-        finally:
-            texts[...] = 0
+        headers = tensors.to_bytes(rows[:, :HEADER_SIZE])
+        misses, first = [], 0
+        for part in tensors.parts_in(rows):
+            whole = [j for j in range(first, first + len(part)) if j not in cut]
+            heads = {j: headers[j * HEADER_SIZE : (j + 1) * HEADER_SIZE] for j in whole}
+            ours = [j for j in whole if heads[j].startswith(MAGIC)]
+            opened = self._open(
+                tensors,
+                part,
+                [j - first for j in ours],
+                [heads[j] for j in ours],
+                [numbers[j] for j in ours],
+                names.chosen(ours),
+            )
+            good = {j for j, is_good in zip(ours, opened, strict=True) if is_good}
+            misses += [j for j in range(first, first + len(part)) if j not in good]
+            first += len(part)
         return misses
 
-    def _seal(
-        self, tensors: Blocks, rows: Any, numbers: list[int], tenant: str, aads: list[bytes]
-    ) -> None:
+    def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
         count, size = rows.shape
         session, first = self._reserve(count, count * tensors.size)
-        nonces = [(first + j).to_bytes(NONCE_SIZE, "big") for j in range(count)]
+        headers = _native.kv_heads(MAGIC + session, first, count)
+        key = self._tenant_key(names.tenant, session)
+        if tensors.layout is not None:
+            args = rows, None, numbers, headers, names.of_aads()
+            tensors.crypt(False, self.algorithm, ([key], None), *args)
+            return
         tensors.gather(numbers, rows[:, HEADER_SIZE:-TAG_SIZE])
         places = [j * size + HEADER_SIZE for j in range(count)]
         run_columns(
-            self._algorithm,
+            self.algorithm,
             "encrypt",
-            self._tenant_key(tenant, session),
+            key,
             rows.reshape(-1),
             lengths=[tensors.size] * count,
             offsets=places,
-            ivs=b"".join(nonces),
-            **_aad_columns(aads),
+            ivs=b"".join(_nonces(headers)),
+            **names.aad_columns(),
             out=rows.reshape(-1),
             out_offsets=places,
             engine=tensors.engine,
         ).raise_for_status()
-        headers = b"".join(MAGIC + session + nonce for nonce in nonces)
         rows[:, :HEADER_SIZE] = tensors.of_bytes(headers).reshape(count, HEADER_SIZE)
 
     def _open(
         self,
         tensors: Blocks,
         rows: Any,
-        whole: list[int],
-        text: Any,
-        tenant: str,
-        aads: list[bytes],
-    ) -> list[int]:
-        """The rows whose text was written to `text`, each in its row."""
-        size, length = rows.shape[1], text.shape[1]
-        heads = tensors.to_bytes(rows[:, :HEADER_SIZE])
-        headers = [heads[j * HEADER_SIZE : (j + 1) * HEADER_SIZE] for j in range(len(rows))]
-        ours = [j for j in whole if headers[j].startswith(MAGIC)]
+        ours: list[int],
+        headers: list[bytes],
+        numbers: list[int],
+        names: _Names,
+    ) -> Sequence[int]:
+        """Opens those rows into the blocks of these numbers: 1 for each that is good, or 0."""
         if not ours:
             return []
-        sessions = [headers[j][len(MAGIC) : -NONCE_SIZE] for j in ours]
+        sessions = [header[len(MAGIC) : -NONCE_SIZE] for header in headers]
         indices = {session: i for i, session in enumerate(dict.fromkeys(sessions))}
-        done = run_columns(
-            self._algorithm,
-            "decrypt",
-            [self._tenant_key(tenant, session) for session in indices],
-            rows.reshape(-1),
-            lengths=[length + TAG_SIZE] * len(ours),
-            offsets=[j * size + HEADER_SIZE for j in ours],
-            key_index=[indices[session] for session in sessions],
-            ivs=b"".join(headers[j][-NONCE_SIZE:] for j in ours),
-            **_aad_columns([aads[j] for j in ours]),
-            out=text.reshape(-1),
-            out_offsets=[j * length for j in ours],
-            engine=tensors.engine,
-        )
-        good = zip(ours, done.status, strict=True)
-        return [j for j, status in good if status == _native.Status.OK.value]
+        keys = [self._tenant_key(names.tenant, session) for session in indices]
+        key_index = [indices[session] for session in sessions]
+        heads = b"".join(headers)
+        if tensors.layout is not None:
+            args = rows, ours, numbers, heads, names.of_aads()
+            return tensors.crypt(True, self.algorithm, (keys, key_index), *args)
+        size, length = rows.shape[1], tensors.size
+        texts = tensors.empty(len(ours), length)
+        try:
+            done = run_columns(
+                self.algorithm,
+                "decrypt",
+                keys,
+                rows.reshape(-1),
+                lengths=[length + TAG_SIZE] * len(ours),
+                offsets=[j * size + HEADER_SIZE for j in ours],
+                key_index=key_index,
+                ivs=b"".join(_nonces(heads)),
+                **names.aad_columns(),
+                out=texts.reshape(-1),
+                out_offsets=[i * length for i in range(len(ours))],
+                engine=tensors.engine,
+            )
+            good = [status == _native.Status.OK.value for status in done.status]
+            tensors.scatter(texts, numbers, [i for i, is_good in enumerate(good) if is_good])
+        finally:
+            texts[...] = 0
+        return good
 
     def _reserve(self, count: int, size: int) -> tuple[bytes, int]:
         """A session, and the first of `count` nonces that nobody had and nobody gets."""
@@ -267,10 +281,10 @@ class Vault(Uncopied):
         found = self._keys.get((tenant, session))
         if found is None:
             secret = self._secret(tenant)
-            info = LABEL + self._algorithm.encode() + b"\0" + tenant.encode()
-            size = KEY_SIZES[self._algorithm]
+            info = LABEL + self.algorithm.encode() + b"\0" + tenant.encode()
+            size = KEY_SIZES[self.algorithm]
             derived = _native.hkdf("sha256", secret, session, info, size)
-            found = _native.Key(self._algorithm, derived)
+            found = _native.Key(self.algorithm, derived)
             _keep(self._keys, (tenant, session), found)
         return found
 
@@ -302,25 +316,51 @@ def _joined(sealed: Sequence[Buffer], count: int, size: int) -> tuple[bytearray,
     return bytearray().join(bytes(size) if j in cut else view for j, view in enumerate(views)), cut
 
 
-def _aads(identity: Identity, count: int) -> list[bytes]:
-    tenant, model, hashes, given = identity
-    positions = [0] * count if given is None else [operator.index(one) for one in given]
-    if len(hashes) != count or len(positions) != count:
-        raise ValueError(
-            f"identity has {len(hashes)} hashes and {len(positions)} positions: expected one for "
-            f"each of {count} blocks"
-        )
-    wrong = [one for one in positions if not 0 <= one < 1 << 64]
-    if wrong:
-        raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
-    names = b"".join(len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode()))
-    return [
-        LABEL + names + position.to_bytes(8, "big") + memoryview(one)
-        for position, one in zip(positions, hashes, strict=True)
-    ]
+def _blocks(blocks: Any, axis: int) -> Blocks:
+    return blocks if isinstance(blocks, Blocks) else Blocks(blocks, axis)
 
 
-def _aad_columns(aads: list[bytes]) -> dict[str, Any]:
-    lengths = [len(aad) for aad in aads]
-    starts = list(accumulate(lengths, initial=0))[:-1]
-    return {"aad": b"".join(aads), "aad_offsets": starts, "aad_lengths": lengths}
+def _nonces(headers: bytes) -> Iterator[bytes]:
+    ends = range(HEADER_SIZE, len(headers) + 1, HEADER_SIZE)
+    return (headers[end - NONCE_SIZE : end] for end in ends)
+
+
+class _Names(NamedTuple):
+    """The identity of some blocks. An AAD is the label, 8 bytes of position, and the hash."""
+
+    tenant: str
+    label: bytes
+    hashes: list[Any]
+    positions: list[int] | None
+
+    @classmethod
+    def of(cls, identity: Identity, count: int) -> _Names:
+        tenant, model, hashes, given = identity
+        positions = None if given is None else [operator.index(one) for one in given]
+        if len(hashes) != count or (positions is not None and len(positions) != count):
+            raise ValueError(
+                f"identity has {len(hashes)} hashes and {len(positions or [])} positions: expected "
+                f"one for each of {count} blocks"
+            )
+        wrong = [one for one in positions or [] if not 0 <= one < 1 << 64]
+        if wrong:
+            raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
+        names = [len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode())]
+        return cls(tenant, LABEL + b"".join(names), list(hashes), positions)
+
+    def chosen(self, which: Sequence[int]) -> _Names:
+        positions = self.positions and [self.positions[i] for i in which]
+        return self._replace(hashes=[self.hashes[i] for i in which], positions=positions)
+
+    def of_aads(self) -> tuple[bytes, list[Any], list[int] | None]:
+        return self.label, self.hashes, self.positions
+
+    def aad_columns(self) -> dict[str, Any]:
+        positions = self.positions or [0] * len(self.hashes)
+        aads = [
+            self.label + position.to_bytes(8, "big") + memoryview(one)
+            for position, one in zip(positions, self.hashes, strict=True)
+        ]
+        lengths = [len(aad) for aad in aads]
+        starts = list(accumulate(lengths, initial=0))[:-1]
+        return {"aad": b"".join(aads), "aad_offsets": starts, "aad_lengths": lengths}

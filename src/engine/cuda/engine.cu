@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <numeric>
+
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "engine/cuda/execution/columns.hpp"
@@ -69,6 +71,15 @@ class CudaEngine final : public DeviceEngine {
   std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
     require_device();
     return cuda::run_columns(columns, results, stream);
+  }
+
+  void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses,
+                  Stream stream) override {
+    require_device();
+    std::vector<std::uint32_t> numbers(messages.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    std::fill(statuses.begin(), statuses.end(), Status::ok);
+    cuda::MessageBatch({messages, numbers, {}}, cuda::current_device(), stream).run(statuses, &pieces);
   }
 
   void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,

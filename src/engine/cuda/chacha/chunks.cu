@@ -41,29 +41,29 @@ struct Work {
 };
 
 // Enciphers the text of a lane, and hashes the ciphertext.
-template <bool Encrypting>
+template <Pass P>
 __device__ __forceinline__ void run_text(const Matrices& matrices, std::uint32_t tile, const std::uint32_t (&x)[16],
                                          Text64& text, Columns& columns) {
-  if constexpr (!Encrypting) columns.add(matrices, tile, text);
-  add_key_stream(text, x);
-  if constexpr (Encrypting) columns.add(matrices, tile, text);
+  if constexpr (P != Pass::encrypt) columns.add(matrices, tile, text);
+  if constexpr (P != Pass::hash) add_key_stream(text, x);
+  if constexpr (P == Pass::encrypt) columns.add(matrices, tile, text);
 }
 
 // A segment from block `first` of a message, whose text is aligned and all there.
-template <bool Encrypting>
+template <Pass P>
 __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, const MessageView& view,
                                                   const KeyStream& stream, std::uint64_t first, Columns& columns) {
   first += lane_index();
   const std::uint8_t* in = global(view.in) + first * block_len;
   std::uint8_t* out = global(view.out) + first * block_len;
   std::uint32_t counter = stream.counter + static_cast<std::uint32_t>(first);
-#pragma unroll 1
+#pragma unroll(P == Pass::hash ? 2 : 1)  // without the cipher it waits for memory
   for (std::uint32_t tile = 0; tile < tiles_of_segment; ++tile) {
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
     make_key_stream<1>(&stream, counter, x);
-    run_text<Encrypting>(matrices, tile, x, text, columns);
-    store_text(out, block_len, true, text);
+    run_text<P>(matrices, tile, x, text, columns);
+    if constexpr (P != Pass::hash) store_text(out, block_len, true, text);
     in += warp_len * block_len;
     out += warp_len * block_len;
     counter += warp_len;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, cons
 
 // Any segment. `first` is negative where the message begins inside of it. Aligned: the text is. (GCC, which compiles
 // for the emulated GPU, would load it as such before it asks.)
-template <bool Encrypting, bool Aligned>
+template <Pass P, bool Aligned>
 __device__ __forceinline__ void run_any_segment(const Matrices& matrices, const MessageView& view,
                                                 const KeyStream& stream, std::int64_t first, Columns& columns) {
 #pragma unroll 1
@@ -88,12 +88,12 @@ __device__ __forceinline__ void run_any_segment(const Matrices& matrices, const 
 #pragma unroll
       for (std::uint32_t& word : x) word = 0;
     }
-    run_text<Encrypting>(matrices, tile, x, text, columns);
-    if (block >= 0) store_text(global(view.out) + offset, block_len, Aligned, text);
+    run_text<P>(matrices, tile, x, text, columns);
+    if (P != Pass::hash && block >= 0) store_text(global(view.out) + offset, block_len, Aligned, text);
   }
 }
 
-template <bool Encrypting>
+template <Pass P>
 __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
     run_chunks_kernel(const __grid_constant__ Work work) {
   auto& matrices = *reinterpret_cast<Matrices*>(shared_matrices);
@@ -119,11 +119,11 @@ __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
         const auto first = static_cast<std::int64_t>(blocks - (segment + 1) * blocks_of_segment);  // negative: none yet
         Columns columns;
         if (first >= 0 && aligned) {
-          run_whole_segment<Encrypting>(matrices, view, stream, static_cast<std::uint64_t>(first), columns);
+          run_whole_segment<P>(matrices, view, stream, static_cast<std::uint64_t>(first), columns);
         } else if (aligned) {
-          run_any_segment<Encrypting, true>(matrices, view, stream, first, columns);
+          run_any_segment<P, true>(matrices, view, stream, first, columns);
         } else {
-          run_any_segment<Encrypting, false>(matrices, view, stream, first, columns);
+          run_any_segment<P, false>(matrices, view, stream, first, columns);
         }
         Element factor;
 #pragma unroll
@@ -246,19 +246,20 @@ bool finishes_by_lanes(const Work& work) {
          work.tags.most_blocks <= hash_blocks_of_block * work.batch.most_units + most_aad_blocks_by_lanes;
 }
 
-template <bool Encrypting>
+template <Pass P>
 void run(const Device& device, Stream stream, const Work& work) {
+  constexpr bool encrypting = P == Pass::encrypt;  // of hash there is no end of a text
   if (work.tags.chunks != 0) {
     const std::uint64_t most = std::uint64_t{blocks_of_multiprocessor} * device.multiprocessors;
-    launch(&run_chunks_kernel<Encrypting>,
+    launch(&run_chunks_kernel<P>,
            {static_cast<std::uint32_t>(std::min(work.tags.chunks, most)), chunk_threads, sizeof(Matrices)}, stream,
            work);
   }
   if (finishes_by_lanes(work)) {
-    launch(&finish_kernel<Encrypting, false>, configuration_of_lanes(device, work.batch.messages, finish_threads, 16),
+    launch(&finish_kernel<encrypting, false>, configuration_of_lanes(device, work.batch.messages, finish_threads, 16),
            stream, work);
   } else {
-    launch(&finish_kernel<Encrypting, true>,
+    launch(&finish_kernel<encrypting, true>,
            configuration_of_lanes(device, std::uint64_t{work.batch.messages} * warp_len, finish_threads, 16), stream,
            work);
   }
@@ -272,7 +273,7 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks) {
   return std::max<std::uint64_t>(1, (even + chunk_multiple - 1) / chunk_multiple) * chunk_multiple;
 }
 
-void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, bool encrypting) {
+void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass) {
   Upload memory;
   const auto powers = memory.reserve_on_device<std::uint32_t>(Factors::words_for(batch.messages));
   const auto sums = memory.reserve_on_device<Element>(tags.chunks);
@@ -280,7 +281,14 @@ void run_chunks(const Device& device, Stream stream, const Batch& batch, const T
   const Factors factors{memory.device(powers), batch.messages};
   make_factors(device, stream, tags.r, factors);
   const Work work{batch, tags, factors, memory.device(sums)};
-  encrypting ? run<true>(device, stream, work) : run<false>(device, stream, work);
+  switch (pass) {
+    case Pass::encrypt:
+      return run<Pass::encrypt>(device, stream, work);
+    case Pass::hash:
+      return run<Pass::hash>(device, stream, work);
+    case Pass::decrypt:
+      run<Pass::decrypt>(device, stream, work);
+  }
   if (tags.verdicts == nullptr) return;
   wipe_forged(device, stream, {batch.views, batch.first_tile, batch.tiles, batch.messages}, block_len, tags.verdicts);
 }

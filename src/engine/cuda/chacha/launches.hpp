@@ -104,8 +104,9 @@ enum class AeadKernel : std::uint8_t {
 std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
 
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
-// wiped before later work of the stream begins.
-void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, bool encrypting);
+// wiped before later work of the stream begins. Pass::hash: only the tags of ciphertexts at `in`, of whole blocks.
+enum class Pass : std::uint8_t { encrypt, decrypt, hash };
+void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass);
 
 // --- Texts XORed with ChaCha20's key stream: a block a lane.
 void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch);

@@ -181,12 +181,15 @@ void MessageBatch::fill_hashes() {
   batch_.hashes.is_aligned = batch_.is_aligned;
 }
 
-void MessageBatch::run(std::span<Status> statuses) const {
-  if (!batch_.checks_tags()) return execute(batch_, nullptr);
+void MessageBatch::run(std::span<Status> statuses, const Pieces* pieces) const {
+  const auto enqueue = [&](std::uint32_t* verdicts) {
+    pieces == nullptr ? execute(batch_, verdicts) : execute_in_pieces(batch_, *pieces, verdicts);
+  };
+  if (!batch_.checks_tags()) return enqueue(nullptr);
   std::vector<std::uint32_t> verdicts(group_.size());
   const StreamBuffer device(verdicts.size() * sizeof verdicts[0], batch_.stream, Wiping::needless);
   auto* const words = reinterpret_cast<std::uint32_t*>(device.data());
-  execute(batch_, words);
+  enqueue(words);
   check(cudaMemcpyAsync(verdicts.data(), words, device.size(), cudaMemcpyDeviceToHost, native(batch_.stream)),
         "copy the verdicts of tags from the device");
   check(cudaStreamSynchronize(native(batch_.stream)), "wait for the verdicts of tags");

@@ -10,6 +10,7 @@
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "message/message.hpp"
+#include "message/pieces.hpp"
 
 namespace warpcipher::cuda {
 
@@ -32,8 +33,9 @@ class MessageBatch {
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;
 
-  // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that.
-  void run(std::span<Status> statuses) const;
+  // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that. pieces: where the texts
+  // lie, if not in the messages.
+  void run(std::span<Status> statuses, const Pieces* pieces = nullptr) const;
 
  private:
   void number_keys();

@@ -19,6 +19,11 @@ chacha::Messages messages_of(const DeviceBatch& b, std::uint32_t* verdicts) {
   return {b.views, b.hashes.views, b.stream_keys->bytes(), b.messages, form_of(b.algorithm), verdicts};
 }
 
+chacha::Tags tags_of(const DeviceBatch& b, std::uint32_t* verdicts) {
+  return {b.hashes.views,        b.hashes.first_chunk,      b.stream_keys->r(), b.stream_keys->s(), b.hashes.chunks,
+          b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,           b.are_parts};
+}
+
 }  // namespace
 
 void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
@@ -53,10 +58,15 @@ void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
     return chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, encrypting, {});
   }
   b.stream_keys->derive(b);
-  const chacha::Tags tags{b.hashes.views,  b.hashes.first_chunk,  b.stream_keys->r(),        b.stream_keys->s(),
-                          b.hashes.chunks, b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,
-                          b.are_parts};
-  chacha::run_chunks(b.device, b.stream, batch_of(b), tags, encrypting);
+  const chacha::Batch batch = batch_of(b);
+  chacha::run_chunks(b.device, b.stream, batch, tags_of(b, verdicts),
+                     encrypting ? chacha::Pass::encrypt : chacha::Pass::decrypt);
+}
+
+void run_stream_tags(const DeviceBatch& b, std::uint32_t* verdicts) {
+  b.stream_keys->derive(b);
+  const chacha::Batch batch = batch_of(b);
+  chacha::run_chunks(b.device, b.stream, batch, tags_of(b, verdicts), chacha::Pass::hash);
 }
 
 void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {

@@ -42,6 +42,9 @@ class StreamKeys {
 // Enqueues the derivation of keys, if their own kernels take its results.
 void derive_stream_keys(const DeviceBatch& batch);
 
+// Enqueues the tags of ciphertexts of whole blocks, without their texts. verdicts: nullptr where they are written.
+void run_stream_tags(const DeviceBatch& batch, std::uint32_t* verdicts);
+
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
 

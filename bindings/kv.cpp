@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of KV caches on a GPU: sealed from the pieces in which tensors have them, and opened into these.
+#include <algorithm>
+#include <vector>
+
+#include "bind.hpp"
+#include "core/bytes.hpp"
+#include "device.hpp"
+#include "dispatch/columns.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "integers.hpp"
+#include "keys.hpp"
+#include "mode/algorithm.hpp"
+#include "new_bytes.hpp"
+#include "operand.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+// python/warpcipher/kv/vault.py has the format: a head, whose last bytes are the nonce, ciphertext and tag.
+constexpr std::size_t nonce_len = gcm_plain_iv_len;
+
+nb::object make_heads(nb::handle prefix, std::uint64_t first, std::size_t count) {
+  const Operand given(prefix, "prefix", Operand::Use::read);
+  const std::size_t head_len = given.size() + nonce_len;
+  nb::object heads = new_bytes(count * head_len);
+  std::uint8_t* to = bytes_of(heads);
+  for (std::size_t i = 0; i < count; ++i, to += head_len) {
+    std::copy_n(given.data(), given.size(), to);
+    store_be32(to + given.size(), 0);
+    store_be64(to + given.size() + 4, first + i);
+  }
+  return heads;
+}
+
+// The AAD of each block: a common beginning, 8 bytes of position, and its hash.
+class Aads {
+ public:
+  Aads(nb::handle prefix, nb::handle hashes, std::span<const std::uint64_t> positions, std::size_t count) {
+    const Operand common(prefix, "aad", Operand::Use::read);
+    const nb::object items = nb::steal(PySequence_Fast(hashes.ptr(), "hashes is no sequence"));
+    if (!items.is_valid()) throw nb::python_error();
+    if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr())) != count) {
+      throw nb::value_error("hashes does not have one for each block");
+    }
+    ends_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Operand hash(PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)), "hash", Operand::Use::read);
+      std::uint8_t position[8];
+      store_be64(position, positions.empty() ? 0 : positions[i]);
+      bytes_.insert(bytes_.end(), common.data(), common.data() + common.size());
+      bytes_.insert(bytes_.end(), position, position + sizeof position);
+      bytes_.insert(bytes_.end(), hash.data(), hash.data() + hash.size());
+      ends_.push_back(bytes_.size());
+    }
+  }
+
+  std::span<const std::uint8_t> of(std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::span(bytes_).subspan(begin, ends_[i] - begin);
+  }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::size_t> ends_;
+};
+
+nb::object crypt_blocks(bool decrypt, std::string_view name, nb::handle keys_object, nb::handle key_index_object,
+                        nb::handle memory, nb::handle rows_object, const nb::tuple& layout, nb::handle blocks_object,
+                        nb::handle heads_object, const nb::tuple& identity, std::uintptr_t cuda_stream) {
+  const Keys keys(find_algorithm(name), keys_object);
+  const Integers key_index(key_index_object, "key_index"), rows(rows_object, "rows"), blocks(blocks_object, "blocks");
+  const Integers addresses(layout[0], "places"), positions(identity[2], "positions");
+  const Operand sealed(memory, "sealed", decrypt ? Operand::Use::read : Operand::Use::write);
+  const Operand heads(heads_object, "heads", Operand::Use::read);
+  const std::size_t count = blocks.values().size();
+  if (count == 0) return new_bytes(0);
+  check_given(key_index_object, key_index, "key_index", count, "blocks");
+  check_given(rows_object, rows, "rows", count, "blocks");
+  check_given(identity[2], positions, "positions", count, "blocks");
+  const Aads aads(identity[0], identity[1], positions.values(), count);
+  std::vector<PiecePlace> places(addresses.values().size() / 2);
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    places[p] = {reinterpret_cast<std::uint8_t*>(addresses.values()[2 * p]),
+                 static_cast<std::int64_t>(addresses.values()[2 * p + 1])};
+  }
+  Pieces pieces{places, nb::cast<std::size_t>(layout[1]), blocks.values()};
+  if (!decrypt) pieces.heads = heads.bytes();
+  const std::size_t head_len = heads.size() / count;
+  const std::size_t row_len = head_len + pieces.text_len() + full_tag_len;
+  if (head_len < nonce_len || heads.size() % count != 0 || sealed.device() == host_device) {
+    throw nb::value_error("sealed blocks without heads, or in host memory");
+  }
+  std::vector<Message> messages(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t row = rows_object.is_none() ? i : rows.values()[i];
+    const std::uint64_t key = key_index_object.is_none() ? 0 : key_index.values()[i];
+    if (row >= sealed.size() / row_len || key >= keys.pointers().size()) {
+      throw nb::value_error("a row or a key that is not there");
+    }
+    Message& m = messages[i];
+    m.key = keys.pointers()[key];
+    m.direction = decrypt ? Direction::decrypt : Direction::encrypt;
+    m.memory = Memory::device;
+    m.out = sealed.data() + row * row_len + head_len;
+    m.in = m.out;
+    m.in_len = m.out_len = pieces.text_len();
+    m.iv = heads.data() + (i + 1) * head_len - nonce_len;
+    m.iv_len = nonce_len;
+    m.aad = aads.of(i).data();
+    m.aad_len = aads.of(i).size();
+    m.tag = m.out + m.in_len;
+    m.tag_len = full_tag_len;
+  }
+  std::vector<Status> statuses(count, Status::ok);
+  const auto stream = reinterpret_cast<Stream>(cuda_stream);
+  {
+    const GilReleased released;
+    const DeviceScope scope(sealed.device());
+    run_pieces(messages, pieces, statuses, stream);
+  }
+  if (!decrypt) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
+  const nb::object found = new_bytes(count);
+  std::transform(statuses.begin(), statuses.end(), bytes_of(found),
+                 [](Status status) { return static_cast<std::uint8_t>(status == Status::ok); });
+  return found;
+}
+
+}  // namespace
+
+void bind_kv(nb::module_& m) {
+  m.def("kv_heads", &make_heads, nb::arg("prefix"), nb::arg("first"), nb::arg("count"),
+        nb::sig("def kv_heads(prefix: bytes, first: int, count: int) -> bytes"),
+        "Heads of sealed blocks: the prefix, and 12 bytes that count from first on.");
+  m.def(
+      "kv_crypt", &crypt_blocks, nb::arg("decrypt"), nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(),
+      nb::arg("sealed"), nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"),
+      nb::arg("identity"), nb::arg("cuda_stream"),
+      nb::sig(
+          "def kv_crypt(decrypt: bool, algorithm: str, keys: list[Key], key_index: list[int] | None, sealed: Span, "
+          "rows: list[int] | None, layout: tuple[object, int, object] | None, blocks: object, heads: bytes, identity: "
+          "tuple[bytes, object, object], cuda_stream: int) -> bytes"),
+      "Seals blocks of tensors of a GPU to rows of sealed, or opens them; returns 1 for each that is good, else 0. "
+      "layout: address of block 0 and step to the next for each piece of a block, their size, and their owner; "
+      "identity: the beginning of each AAD, hashes, and positions.");
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks on a GPU: where their bytes lie, and how sealed ones travel between it and other memory.
+
+PyTorch is handed in: nothing here needs it before there are its tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+PIECE_MULTIPLE = 64
+LEAST_PIECE = 1 << 10
+"""Of shorter pieces the kernels would take one at a time as slowly as longer ones."""
+MOST_PIECES = 1 << 13
+
+SLOT = 1 << 25
+"""Bytes that are encrypted while others are copied."""
+SLOTS = 3
+
+
+class Layout(NamedTuple):
+    """Where blocks lie: each is so many pieces of one size.
+
+    places: for each piece its address in block 0, and its step from each block to the next.
+    """
+
+    places: array[int]
+    size: int
+    owner: Any
+
+
+def layout_of(tensors: list[Any], axis: int) -> Layout | None:
+    """None: the pieces are too short, or not whole blocks of the ciphers."""
+    runs = []
+    for tensor in tensors:
+        size, steps = tensor.itemsize, tensor.stride()
+        run, begins = size, [tensor.data_ptr()]
+        outer = [(n, steps[d] * size) for d, n in enumerate(tensor.shape) if d != axis and n != 1]
+        while outer and outer[-1][1] == run:
+            run *= outer.pop()[0]
+        if run < LEAST_PIECE or math.prod(n for n, _ in outer) > MOST_PIECES:
+            return None
+        for n, step in outer:
+            begins = [begin + i * step for begin in begins for i in range(n)]
+        runs += [(begin, steps[axis] * size, run) for begin in begins]
+    size = math.gcd(*(run for _, _, run in runs))
+    if size % PIECE_MULTIPLE or size < LEAST_PIECE or sum(r for *_, r in runs) > MOST_PIECES * size:
+        return None
+    places = array("Q")
+    for begin, step, run in runs:
+        for offset in range(0, run, size):
+            places.extend((begin + offset, step))
+    return Layout(places, size, tensors)
+
+
+def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any], Any]:
+    """Parts of rows, memory for some of them on the device, and a stream for their copies."""
+    count, size = rows.shape
+    step = max(1, SLOT // size)
+    parts = [rows[first : first + step] for first in range(0, count, step)]
+    shape = min(len(parts), SLOTS), min(step, count), size
+    slots = torch.empty(shape, dtype=torch.uint8, device=device)
+    current = torch.cuda.current_stream(device)
+    # A part of its own needs no other stream.
+    return parts, list(slots), torch.cuda.Stream(device) if len(parts) > 1 else current
+
+
+def copied_out(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
+    """Yields memory for each part of rows, and enqueues its copy when the caller has filled it."""
+    parts, slots, copies = _slots(torch, device, rows)
+    current = torch.cuda.current_stream(device)
+    copied: list[Any] = [None] * len(slots)
+    try:
+        for number, part in enumerate(parts):
+            slot = number % len(slots)
+            if copied[slot] is not None:
+                current.wait_event(copied[slot])
+            staged = slots[slot][: len(part)]
+            yield staged
+            copies.wait_stream(current)
+            with torch.cuda.stream(copies):
+                part.copy_(staged, non_blocking=True)
+                copied[slot] = copies.record_event()
+    finally:
+        current.wait_stream(copies)
+
+
+def copied_in(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
+    """Yields each part of rows in memory of the device. The caller waits for its own work on one
+    before it asks for the next."""
+    parts, slots, copies = _slots(torch, device, rows)
+    current = torch.cuda.current_stream(device)
+    copies.wait_stream(current)
+    staged: list[Any] = []
+    try:
+        for number in range(len(parts)):
+            with torch.cuda.stream(copies):
+                while len(staged) < min(len(parts), number + len(slots)):
+                    part = parts[len(staged)]
+                    slot = slots[len(staged) % len(slots)][: len(part)]
+                    slot.copy_(part, non_blocking=True)
+                    staged.append((slot, copies.record_event()))
+            slot, is_there = staged[number]
+            current.wait_event(is_there)
+            yield slot
+    finally:
+        current.wait_stream(copies)

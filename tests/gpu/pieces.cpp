@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pieces.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/bytes.hpp"
+#include "dispatch/columns.hpp"
+#include "force.hpp"
+#include "message/plan.hpp"
+#include "oracle.hpp"
+
+namespace conformance {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+struct Shape {
+  std::size_t count, pieces, len;
+  std::size_t keys = 1;
+  std::size_t shift = 0;          // of pieces and ciphertexts from multiples of 256
+  std::size_t step = 0;           // from a block to the next, 0: as the pieces need
+  const char* counter = nullptr;  // the kernel that is forced
+
+  std::string text() const {
+    return std::to_string(count) + " of " + std::to_string(pieces) + " pieces of " + std::to_string(len) + ", " +
+           std::to_string(keys) + " keys, shift " + std::to_string(shift) + ", step " + std::to_string(step);
+  }
+};
+
+struct DeviceBytes {
+  explicit DeviceBytes(std::size_t size) {
+    void* memory = nullptr;
+    must(cudaMalloc(&memory, size), "cudaMalloc");
+    data = static_cast<std::uint8_t*>(memory);
+  }
+  ~DeviceBytes() { cudaFree(data); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+
+  std::uint8_t* data = nullptr;
+};
+
+// Blocks of "tensors" in device memory: piece p of block b lies at p * gap + b * step. Sealed ones lie in rows.
+class Cache {
+ public:
+  static constexpr std::size_t head = 32;
+
+  Cache(const Algorithm& algorithm, const Shape& shape)
+      : algorithm_(algorithm),
+        shape_(shape),
+        blocks_(shape.count + 3),
+        step_(shape.step != 0 ? shape.step : shape.pieces * (shape.len + 48)),
+        gap_(shape.len + 48),
+        text_len_(shape.pieces * shape.len),
+        row_(head + text_len_ + 16),
+        memory_(256 + shape.shift + step_ * blocks_),
+        rows_(256 + shape.shift + row_ * shape.count),
+        heads_(random_bytes(head * shape.count)),
+        ivs_(random_bytes(12 * shape.count)) {
+    for (std::size_t k = 0; k < shape.keys; ++k) keys_.push_back(&random_key(algorithm));
+    for (std::size_t i = 0; i < shape.count; ++i) {
+      aads_.push_back(random_bytes(random_below(70)));
+      numbers_.push_back(blocks_ - 1 - i);
+    }
+    for (std::size_t p = 0; p < shape.pieces; ++p) {
+      places_.push_back({memory_.data + shape.shift + p * gap_, static_cast<std::int64_t>(step_)});
+    }
+    for (std::size_t b = 0; b < blocks_; ++b) texts_.push_back(random_bytes(text_len_));
+    for (std::size_t b = 0; b < blocks_; ++b) write_block(b, texts_[b]);
+    must(cudaMemset(rows_.data, 0x5a, 256 + shape.shift + row_ * shape.count), "cudaMemset");
+  }
+
+  void repeat_a_block() { numbers_.back() = numbers_[0]; }
+
+  // The texts are sealed where they should be, and nothing else is.
+  bool seals(Stream stream) {
+    run(Direction::encrypt, stream);
+    const Bytes rows = read(rows_.data, 256 + shape_.shift + row_ * shape_.count);
+    Bytes expected(rows.size(), 0x5a);
+    for (std::size_t i = 0; i < shape_.count; ++i) {
+      std::uint8_t* const row = expected.data() + shape_.shift + row_ * i;
+      std::copy_n(heads_.begin() + static_cast<std::ptrdiff_t>(head * i), head, row);
+      std::copy(texts_[numbers_[i]].begin(), texts_[numbers_[i]].end(), row + head);
+      Message m = message(i, Direction::encrypt, expected.data() + shape_.shift);
+      m.memory = Memory::host;
+      Status status = Status::ok;
+      oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
+    }
+    return rows == expected && blocks_are_right();
+  }
+
+  // After seals(): other blocks get the texts, but for those of forged rows.
+  bool opens(Stream stream, const std::vector<std::size_t>& forged) {
+    for (const std::size_t i : forged) {
+      std::uint8_t* const at = rows_.data + shape_.shift + row_ * i + head + random_below(text_len_ + 16);
+      Bytes byte = read(at, 1);
+      byte[0] ^= 4;
+      must(cudaMemcpy(at, byte.data(), 1, cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+    const std::vector<Bytes> before = texts_;
+    for (std::size_t i = 0; i < shape_.count; ++i) {
+      if (std::find(forged.begin(), forged.end(), i) == forged.end())
+        texts_[shape_.count - 1 - i] = before[numbers_[i]];
+    }
+    for (std::size_t i = 0; i < shape_.count; ++i) numbers_[i] = shape_.count - 1 - i;
+    const std::vector<Status> statuses = run(Direction::decrypt, stream);
+    for (std::size_t i = 0; i < shape_.count; ++i) {
+      const bool is_forged = std::find(forged.begin(), forged.end(), i) != forged.end();
+      if ((statuses[i] == Status::invalid_tag) != is_forged) return false;
+    }
+    return blocks_are_right();
+  }
+
+ private:
+  Message message(std::size_t i, Direction direction, std::uint8_t* rows) const {
+    Message m;
+    m.key = keys_[i % keys_.size()];
+    m.direction = direction;
+    m.memory = Memory::device;
+    m.out = rows + row_ * i + head;
+    m.in = m.out;
+    m.in_len = m.out_len = text_len_;
+    m.iv = ivs_.data() + 12 * i;
+    m.iv_len = 12;
+    m.aad = aads_[i].data();
+    m.aad_len = aads_[i].size();
+    m.tag = m.out + text_len_;
+    m.tag_len = 16;
+    return m;
+  }
+
+  std::vector<Status> run(Direction direction, Stream stream) const {
+    std::vector<Message> messages;
+    for (std::size_t i = 0; i < shape_.count; ++i) {
+      messages.push_back(message(i, direction, rows_.data + shape_.shift));
+    }
+    std::vector<Status> statuses(shape_.count, Status::engine_failure);
+    Pieces pieces{places_, shape_.len, numbers_};
+    if (direction == Direction::encrypt) pieces.heads = heads_;
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    run_pieces(messages, pieces, statuses, stream);
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return statuses;
+  }
+
+  static Bytes read(const std::uint8_t* device, std::size_t len) {
+    Bytes bytes(len);
+    must(cudaMemcpy(bytes.data(), device, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return bytes;
+  }
+
+  std::uint8_t* at(std::size_t block, std::size_t piece) const {
+    return memory_.data + shape_.shift + step_ * block + gap_ * piece;
+  }
+
+  void write_block(std::size_t block, const Bytes& text) {
+    for (std::size_t p = 0; p < shape_.pieces; ++p) {
+      must(cudaMemset(at(block, p) + shape_.len, 0x33, gap_ - shape_.len), "cudaMemset");
+      must(cudaMemcpy(at(block, p), text.data() + shape_.len * p, shape_.len, cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+  }
+
+  bool blocks_are_right() const {
+    for (std::size_t b = 0; b < blocks_; ++b) {
+      Bytes expected(gap_ * shape_.pieces, 0x33);
+      for (std::size_t p = 0; p < shape_.pieces; ++p) {
+        std::copy_n(texts_[b].begin() + static_cast<std::ptrdiff_t>(shape_.len * p), shape_.len,
+                    expected.begin() + static_cast<std::ptrdiff_t>(gap_ * p));
+      }
+      if (read(at(b, 0), expected.size()) != expected) return false;
+    }
+    return true;
+  }
+
+  const Algorithm& algorithm_;
+  const Shape shape_;
+  const std::size_t blocks_, step_, gap_, text_len_, row_;
+  DeviceBytes memory_, rows_;
+  std::vector<const Key*> keys_;
+  Bytes heads_, ivs_;
+  std::vector<Bytes> aads_, texts_;
+  std::vector<std::uint64_t> numbers_;
+  std::vector<PiecePlace> places_;
+};
+
+bool test_shape(const Algorithm& algorithm, const Shape& shape, Stream stream) {
+  force("counter", is_aes(algorithm.cipher.id) ? shape.counter : nullptr);
+  bool good = true;
+  {
+    Cache repeated(algorithm, shape);
+    repeated.repeat_a_block();
+    good = repeated.seals(stream);
+  }
+  for (const bool forge : {false, true}) {
+    Cache cache(algorithm, shape);
+    std::vector<std::size_t> forged;
+    if (forge) forged = {0, shape.count / 2};
+    good = good && cache.seals(stream) && cache.opens(stream, forged);
+  }
+  force("counter", nullptr);
+  if (!good) std::printf("  DIFFERS: %s, %s\n", std::string(algorithm.name).c_str(), shape.text().c_str());
+  return good;
+}
+
+bool is_refused(const Key& key, const Pieces& pieces, std::size_t in_len) {
+  Message m;
+  m.key = &key;
+  m.memory = Memory::device;
+  m.in_len = m.out_len = in_len;
+  static constexpr std::uint8_t iv[12] = {};
+  m.iv = iv;
+  m.iv_len = sizeof iv;
+  m.tag_len = 16;
+  Status status = Status::ok;
+  try {
+    run_pieces({&m, 1}, pieces, {&status, 1}, nullptr);
+  } catch (const Error& error) {
+    return error.status() == Status::invalid_argument;
+  }
+  return false;
+}
+
+}  // namespace
+
+int test_pieces(const Algorithm& algorithm, const Options& options, Stream stream) {
+  std::vector<Shape> shapes{
+      {1, 1, 64},
+      {3, 2, 192},
+      {2, 3, 4096},
+      {5, 4, 8192},
+      {1, 7, 1024},
+      {3, 2, 65536},
+      {7, 3, 4160, 1, 16},
+      {3, 4, 4096, 1, 4},
+      {9, 2, 2048, 3},
+      {9, 2, 2048, 6},
+      {12, 12, 1024},
+      {10, 12, 4096, 2},
+      {3, 5, 1 << 14, 1, 0, 0, "hybrid"},
+      {3, 3, 1088, 1, 0, 0, "packed"},
+      {4, 3, 8256, 5, 0, 0, "tiles"},
+  };
+  if (!options.quick) {
+    shapes.push_back({300, 80, 8192});
+    shapes.push_back({64, 32, 65536});
+    shapes.push_back({200, 160, 4096, 9});
+  }
+  if (options.large) shapes.push_back({2, 3, 8192, 1, 0, (std::size_t{1} << 31) + 4096});
+  int failures = 0;
+  for (const Shape& shape : shapes) failures += test_shape(algorithm, shape, stream) ? 0 : 1;
+  const Key& key = random_key(algorithm);
+  const PiecePlace place{nullptr, 64};
+  const std::uint64_t block = 0;
+  failures += is_refused(key, {{&place, 1}, 96, {&block, 1}}, 96) ? 0 : 1;
+  failures += is_refused(key, {{}, 64, {&block, 1}}, 0) ? 0 : 1;
+  failures += is_refused(key, {{&place, 1}, 64, {&block, 1}}, 128) ? 0 : 1;
+  failures += is_refused(key, {{&place, 1}, 64, {}}, 64) ? 0 : 1;
+  failures += is_refused(random_key(find_algorithm("aes-128-ctr")), {{&place, 1}, 64, {&block, 1}}, 64) ? 0 : 1;
+  std::printf("%-16s %zu shapes in pieces: %s\n", std::string(algorithm.name).c_str(), shapes.size(),
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
+}  // namespace conformance
