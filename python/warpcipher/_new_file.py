@@ -23,7 +23,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from ._descriptors import rename_exchange, rename_noreplace
@@ -247,12 +246,7 @@ class NewFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -19,7 +19,6 @@ from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from types import TracebackType
 
     from typing_extensions import Self, Unpack
 
@@ -348,12 +347,7 @@ class Queue(Uncopied):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -7,8 +7,8 @@ import collections
 import gc
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import IO, Any, Protocol, TypeVar
 
 import click
 
@@ -86,19 +86,27 @@ _ONCE = frozenset(
 )
 
 
-def add_options(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+class Option(Protocol):
+    """Adds one option of a command, or several."""
+
+    def __call__(self, function: Function, /) -> Function: ...
+
+
+def with_options(*options: Option) -> Option:
     """Adds options to a command, in this order."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def in_section(
-    title: str, *options: Callable[[Function], Function]
-) -> tuple[Callable[[Function], Function], ...]:
+def in_section(title: str, *options: Option) -> tuple[Option, ...]:
     """The options, under a title in the help of `Command`."""
 
-    def titled(option: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    def titled(option: Option) -> Option:
         def add(function: Function) -> Function:
             made = option(function)
             made.__click_params__[-1].section = title  # type: ignore[attr-defined]

@@ -108,13 +108,29 @@ def widen_pipe(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
-class StandardOutput:
+class _Passing:
+    """A target whose bytes are gone as soon as they are written."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
+        """Nothing is left to do."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class StandardOutput(_Passing):
     """Standard output as a target: written bytes are out."""
 
     path = "standard output"
 
     def __init__(self) -> None:
-        self.count = 0
+        super().__init__()
         if stat.S_ISFIFO(os.fstat(1).st_mode):
             widen_pipe(1)
 
@@ -126,36 +142,15 @@ class StandardOutput:
         self.count += count
         return count
 
-    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
-        """Nothing is left to do."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class Nowhere:
+class Nowhere(_Passing):
     """The target of a file that is only checked."""
 
     path = "nowhere"
 
-    def __init__(self) -> None:
-        self.count = 0
-
     def write(self, data: memoryview, /) -> int:
         self.count += len(data)
         return len(data)
-
-    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
-        """Nothing is left to do."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 class Kept:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import keys, names, recipients
-from .errors import Command, epilog, shown, usage
+from .errors import Command, epilog, shown, usage, with_options
 from .files import open_output
 from .report import on_terminal
 
@@ -48,7 +48,11 @@ DEFAULT_FORMAT = "cobblestone-256"
     is_flag=True,
     help="Make nothing: print the public keys of the identities or the secret key in FILE.",
 )
-@recipients.passphrase_options
+@with_options(
+    *recipients.passphrase_options(
+        "Formats age and crypt4gh: encrypt the key with a passphrase, asked for."
+    )
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
 def keygen(
     path: str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from .errors import Function, add_options, counted, shown, usage, warn
+from .errors import counted, shown, usage, warn, with_options
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
@@ -66,9 +66,8 @@ OPTIONS = (
 )
 
 
-def key_options(function: Function) -> Function:
-    """Adds the options; `Choice.take` turns them into a `Choice`."""
-    return add_options(OPTIONS, function)
+key_options = with_options(*OPTIONS)
+"""`Choice.take` turns them into a `Choice`."""
 
 
 @dataclass(frozen=True)

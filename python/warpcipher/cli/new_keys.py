@@ -13,7 +13,7 @@ import click
 from . import keys
 from .errors import shown, usage
 from .jobs import STANDARD
-from .recipients import People, recipient_options
+from .recipients import People, passphrase_options, recipient_options
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -30,18 +30,7 @@ KEY = (
 )
 PEOPLE = (
     *recipient_options("new key"),
-    click.option(
-        "--new-passphrase", is_flag=True, help="Format age: ask for the passphrase that opens it."
-    ),
-    click.option(
-        "--new-passphrase-env", metavar="NAME", help="It is in this environment variable."
-    ),
-    click.option(
-        "--new-passphrase-fd",
-        metavar="N",
-        callback=keys.descriptor,
-        help="It is read from this open descriptor, without its line end.",
-    ),
+    *passphrase_options("Format age: ask for the passphrase that opens it.", "new-"),
 )
 
 

@@ -16,12 +16,11 @@ from .errors import (
     EPILOG,
     CliError,
     Command,
-    Function,
     Group,
-    add_options,
     counted,
     shown,
     usage,
+    with_options,
 )
 from .files import InputFile, Target
 from .report import Progress
@@ -59,17 +58,18 @@ _OPTIONS = (
 )
 
 
-def file_options(function: Function) -> Function:
-    """Adds the options of a command that writes files."""
-    output = click.option("-o", "--output", metavar="PATH", required=True, help=_OUTPUT)
-    return add_options((output, *_OPTIONS), function)
-
-
-def in_place_options(function: Function) -> Function:
-    """The same, where inputs without an output are replaced."""
-    help_text = f"{_OUTPUT} Without it each FILE is replaced when all of it is written."
-    output = click.option("-o", "--output", metavar="PATH", help=help_text)
-    return add_options((output, *_OPTIONS), function)
+file_options = with_options(
+    click.option("-o", "--output", metavar="PATH", required=True, help=_OUTPUT), *_OPTIONS
+)
+in_place_options = with_options(
+    click.option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help=f"{_OUTPUT} Without it each FILE is replaced when all of it is written.",
+    ),
+    *_OPTIONS,
+)
 
 
 def encoded(text: str | None) -> bytes | None:

@@ -11,7 +11,7 @@ import click
 
 from . import jobs, keygen, keys, names, recipients
 from .encrypt import EPILOG
-from .errors import Command, Function, Group, add_options, epilog, in_section, usage
+from .errors import Command, Group, epilog, in_section, usage, with_options
 from .files import open_output
 from .run import TELLING
 from .settings import COMPUTING, EARLIER, PATHS, WRITING, Settings
@@ -35,10 +35,7 @@ _CIPHER = (
     ),
     click.option("--iv-hex", metavar="HEX", help="The IV or nonce."),
     click.option("--no-padding", is_flag=True, help="ECB and CBC: no PKCS#7 padding."),
-    click.option(
-        "-p", "--passphrase", is_flag=True, help="A password, asked for, as `openssl enc -pbkdf2`."
-    ),
-    *recipients.PASSPHRASE[1:],
+    *recipients.passphrase_options("A password, asked for, as `openssl enc -pbkdf2`."),
     click.option(
         "--digest", metavar="NAME", help="With a password: openssl's -md.  [default: sha256]"
     ),
@@ -49,19 +46,13 @@ _CIPHER = (
         help="With a password: openssl's -iter.  [default: 10000]",
     ),
 )
-
-
-def raw_options(function: Function) -> Function:
-    return add_options(
-        (
-            *PATHS,
-            *in_section("Cipher", *_CIPHER, *COMPUTING),
-            *in_section("Output", *WRITING),
-            *in_section("Outputs of earlier runs", *EARLIER),
-            *TELLING,
-        ),
-        function,
-    )
+_raw_options = with_options(
+    *PATHS,
+    *in_section("Cipher", *_CIPHER, *COMPUTING),
+    *in_section("Output", *WRITING),
+    *in_section("Outputs of earlier runs", *EARLIER),
+    *TELLING,
+)
 
 
 @dataclass(kw_only=True)
@@ -170,7 +161,7 @@ def raw() -> None:
 
 
 @raw.command("encrypt", cls=Command, epilog=EPILOG)
-@raw_options
+@_raw_options
 @click.option("-a", "--armor", is_flag=True, help="With a password: write base64, as openssl's -a.")
 def raw_encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-). FILE becomes FILE.enc.
@@ -186,7 +177,7 @@ def raw_encrypt(**given: Any) -> None:
 
 
 @raw.command("decrypt", cls=Command, epilog=EPILOG)
-@raw_options
+@_raw_options
 def raw_decrypt(**given: Any) -> None:
     """Decrypt files, directory trees or standard input (-).
 

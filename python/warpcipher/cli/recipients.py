@@ -10,14 +10,13 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import keys, process
-from .errors import Function, NotAuthenticError, add_options, counted, is_url, shown, usage
+from .errors import NotAuthenticError, Option, counted, is_url, shown, usage, with_options
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format
@@ -25,23 +24,25 @@ if TYPE_CHECKING:
 HEAD_SIZE = 64 << 10
 """Bytes of the beginning of a file that say what opens it: it has some hundred recipients."""
 
-PASSPHRASE = (
-    click.option(
-        "-p",
-        "--passphrase",
-        is_flag=True,
-        help="Format age: ask for a passphrase; with -i the passphrase of the identity file.",
-    ),
-    click.option(
-        "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
-    ),
-    click.option(
-        "--passphrase-fd",
-        metavar="N",
-        callback=keys.descriptor,
-        help="The passphrase is read from this open descriptor, without its line end.",
-    ),
-)
+
+def passphrase_options(asks: str, new: str = "") -> tuple[Option, ...]:
+    """The options of a passphrase; `People.take` takes them. asks: help of the one that asks for
+    it; new: "new-" of those that say who opens a file that is there under other keys."""
+    name = f"--{new}passphrase"
+    return (
+        click.option(*(() if new else ("-p",)), name, is_flag=True, help=asks),
+        click.option(
+            f"{name}-env", metavar="NAME", help="The passphrase is in this environment variable."
+        ),
+        click.option(
+            f"{name}-fd",
+            metavar="N",
+            callback=keys.descriptor,
+            help="The passphrase is read from this open descriptor, without its line end.",
+        ),
+    )
+
+
 READING = (
     click.option(
         "-i",
@@ -51,12 +52,14 @@ READING = (
         multiple=True,
         help="Formats age and crypt4gh: a file with secret keys, of SSH too; may be repeated.",
     ),
-    *PASSPHRASE,
+    *passphrase_options(
+        "Format age: ask for a passphrase; with -i the passphrase of the identity file."
+    ),
 )
 ARMOR = click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text.")
 
 
-def recipient_options(when: str) -> tuple[Callable[[Function], Function], ...]:
+def recipient_options(when: str) -> tuple[Option, ...]:
     """The options of public keys. when: what they are for, in their help."""
     return (
         click.option(
@@ -91,9 +94,8 @@ CONTEXT = (
 )
 
 
-def reading_options(function: Function) -> Function:
-    """Adds the options of a command that only reads files; `take_reading` takes them."""
-    return add_options((*keys.OPTIONS, *READING, *CONTEXT), function)
+reading_options = with_options(*keys.OPTIONS, *READING, *CONTEXT)
+"""Of a command that only reads files; `take_reading` takes them."""
 
 
 def take_reading(given: dict[str, Any]) -> tuple[People, keys.Choice, bytes]:
@@ -105,17 +107,6 @@ def take_reading(given: dict[str, Any]) -> tuple[People, keys.Choice, bytes]:
     if context != (None, None) and not (people or choice):
         raise usage("a context is of no use without --key")
     return people, choice, keys.read_context(*context)
-
-
-def passphrase_options(function: Function) -> Function:
-    """Adds the options of the passphrase of a new key; `People.take` takes them."""
-    asked = click.option(
-        "-p",
-        "--passphrase",
-        is_flag=True,
-        help="Formats age and crypt4gh: encrypt the key with a passphrase, asked for.",
-    )
-    return add_options((asked, *PASSPHRASE[1:]), function)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
     Command,
-    add_options,
     epilog,
     in_section,
     shown,
     usage,
+    with_options,
 )
 from .files import InputFile, OutputFile, Target
 from .new_keys import NewKeys, RekeySettings
@@ -31,7 +31,7 @@ from .settings import COMPUTING, EARLIER, MANY, NO_MANIFEST, PATHS
 from .transfer import Transfer
 from .tree_run import Trees
 
-_OPTIONS = (
+_options = with_options(
     *PATHS,
     *in_section("Key: keys of people", *recipients.READING),
     *in_section(
@@ -205,7 +205,7 @@ class Rekey(Transfer):
 
 
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
-@lambda function: add_options(_OPTIONS, function)
+@_options
 def rekey(**given: Any) -> None:
     """Encrypt encrypted files and trees again, under another key or in another format.
 

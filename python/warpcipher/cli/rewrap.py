@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from . import keys, names, new_keys, recipients
-from .errors import EPILOG, Command, add_options, in_section, shown, translate, usage
+from .errors import EPILOG, Command, in_section, shown, translate, usage, with_options
 from .files import exists
 from .new_keys import NewKeys, RekeySettings
 from .recipients import People
@@ -17,7 +17,7 @@ from .report import on_terminal
 from .run import DRY_RUN, TELLING
 from .settings import MANY, NO_MANIFEST, OF_MANY, refuse_many
 
-_OPTIONS = (
+_options = with_options(
     click.argument("path", metavar="FILE", type=click.Path(readable=False)),
     *in_section("Key", *keys.OPTIONS, *recipients.READING),
     *in_section(
@@ -52,7 +52,7 @@ _OPTIONS = (
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@lambda function: add_options(_OPTIONS, function)
+@_options
 def rewrap(
     path: str,
     new_kms: str | None,

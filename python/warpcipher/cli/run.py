@@ -173,6 +173,7 @@ class Run:
                 self._done(job, source, target)
                 seconds = time.perf_counter() - start
                 plain = self._plain_bytes(source, target)
+                outputs: dict[type, str | None]
                 outputs = {files.StandardOutput: jobs.STANDARD, files.Nowhere: None}
                 result = Result(
                     input=jobs.STANDARD if job.source is None else source.path,

@@ -15,7 +15,18 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from . import names, process
-from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
+from .errors import (
+    ENGINE,
+    INTERRUPTED,
+    NOT_FOUND,
+    Command,
+    counted,
+    epilog,
+    shown,
+    usage,
+    warn,
+    with_options,
+)
 from .keys import Choice, key_options, parse_hex
 from .report import DAY, Progress, on_terminal, show_time
 
@@ -29,34 +40,30 @@ SAME_SIGNAL = 1.0  # seconds
 WORTH_TELLING = 1e-3  # expected false positives from which on a key may well be a wrong one
 
 
-def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that `search` and `verify` share."""
-    for option in (
-        click.option(
-            "--pairs",
-            "pair_files",
-            metavar="FILE",
-            multiple=True,
-            help="A file with a pair a line. Both may be given several times.",
-        ),
-        click.option(
-            "--pair",
-            "pairs",
-            metavar="PLAINTEXT:CIPHERTEXT[:IV]",
-            multiple=True,
-            help="A known pair in hex; ? stands for an unknown digit of the plaintext.",
-        ),
-        click.option(
-            "--algorithm",
-            metavar="NAME",
-            required=True,
-            shell_complete=names.searched_algorithms,
-            callback=names.of_search,
-            help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
-        ),
-    ):
-        command = option(command)
-    return command
+pair_options = with_options(
+    click.option(
+        "--algorithm",
+        metavar="NAME",
+        required=True,
+        shell_complete=names.searched_algorithms,
+        callback=names.of_search,
+        help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
+    ),
+    click.option(
+        "--pair",
+        "pairs",
+        metavar="PLAINTEXT:CIPHERTEXT[:IV]",
+        multiple=True,
+        help="A known pair in hex; ? stands for an unknown digit of the plaintext.",
+    ),
+    click.option(
+        "--pairs",
+        "pair_files",
+        metavar="FILE",
+        multiple=True,
+        help="A file with a pair a line. Both may be given several times.",
+    ),
+)
 
 
 @click.command(cls=Command, epilog=epilog(ENGINE, NOT_FOUND, INTERRUPTED, who="search"))

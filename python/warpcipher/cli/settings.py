@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import keys, names, recipients
-from .errors import Function, add_options, in_section, is_url, shown, usage
+from .errors import in_section, is_url, shown, usage, with_options
 from .jobs import STANDARD
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
@@ -148,34 +148,24 @@ _PEOPLE = "Keys of people: age and Crypt4GH"
 _AWSESDK = "Format awsesdk: messages of the AWS Encryption SDK"
 
 
-def check_options(function: Function) -> Function:
-    return add_options(
-        (
-            *PATHS,
-            *in_section(_PEOPLE, *recipients.READING),
-            *in_section("Format", names.FORMAT, *COMPUTING),
-            *in_section(_AWSESDK, *_MESSAGES),
-            *in_section(_TREES, NO_MANIFEST),
-            *in_section(_MANY, *MANY),
-            *TELLING,
-        ),
-        function,
-    )
-
-
-def decrypt_options(function: Function) -> Function:
-    """With the options of `encrypt_options` that say who can decrypt, which are refused."""
-    more = (
-        *in_section(_PEOPLE, *recipients.WRITING),
-        *in_section("Output", *WRITING),
-        *in_section(_TREES, *EARLIER),
-    )
-    return check_options(add_options(more, function))
-
-
-def encrypt_options(function: Function) -> Function:
-    more = (*in_section(_TREES, _DELETE), *in_section(_AWSESDK, _FRAMES))
-    return decrypt_options(add_options(more, function))
+check_options = with_options(
+    *PATHS,
+    *in_section(_PEOPLE, *recipients.READING),
+    *in_section("Format", names.FORMAT, *COMPUTING),
+    *in_section(_AWSESDK, *_MESSAGES),
+    *in_section(_TREES, NO_MANIFEST),
+    *in_section(_MANY, *MANY),
+    *TELLING,
+)
+decrypt_options = with_options(
+    check_options,
+    *in_section(_PEOPLE, *recipients.WRITING),  # who can decrypt: refused
+    *in_section("Output", *WRITING),
+    *in_section(_TREES, *EARLIER),
+)
+encrypt_options = with_options(
+    decrypt_options, *in_section(_TREES, _DELETE), *in_section(_AWSESDK, _FRAMES)
+)
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import io
 import os
 from collections.abc import Callable
@@ -25,45 +24,19 @@ from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
 from .rewrap import require_no_tree_at
 from .stream import Progress, checked_options, encrypt_stream
-from .whole import Reader, Writer, read_whole, write_whole
+from .whole import Digested, Reader, Writer, read_whole, write_whole
 
 BLOCK = 4 << 20
 
 
-class _Digested:
-    """A stream, and the SHA-256 and bytes of what was read from it or written to it."""
-
-    def __init__(self, stream: Reader | Writer) -> None:
-        self._stream = stream
-        self._hash = hashlib.sha256()
-        self.count = 0
-
-    @property
-    def digest(self) -> bytes:
-        return self._hash.digest()
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        count = self._stream.readinto(buffer)  # type: ignore[union-attr]
-        self._add(buffer, count)
-        return count
-
-    def write(self, data: memoryview, /) -> int | None:
-        count = self._stream.write(data)  # type: ignore[union-attr]
-        self._add(data, count)
-        return count
-
-    def _add(self, data: memoryview, count: int | None) -> None:
-        self._hash.update(data[: count or 0])
-        self.count += count or 0
-
-    def read_all(self) -> None:
-        """Reads to the end, and keeps nothing."""
-        block = memoryview(bytearray(BLOCK))
-        try:
-            while read_whole(self, block):
-                pass
-        finally:
-            wipe(block)
+def _read_all(file: Reader) -> None:
+    """Reads to the end, and keeps nothing."""
+    block = memoryview(bytearray(BLOCK))
+    try:
+        while read_whole(file, block):
+            pass
+    finally:
+        wipe(block)
 
 
 class Rekeyed:
@@ -84,21 +57,14 @@ class Rekeyed:
         self._key = key
         self._format = chosen
         self._options = options
-        source, sink = _Digested(reader), _Digested(writer)
-        encrypt_stream(
-            source,
-            sink,
-            key,
-            format=chosen.name,
-            options=options,
-            progress=progress,
-        )
+        source, sink = Digested(reader), Digested(writer)
+        encrypt_stream(source, sink, key, format=chosen.name, options=options, progress=progress)
         self._digest, self.size = source.digest, source.count
         self._sealed_digest, self.sealed = sink.digest, sink.count
 
     def copy(self, file: Reader, writer: Writer) -> None:
         """Copies what was proved. OSError where it is something else."""
-        again = _Digested(file)
+        again = Digested(file)
         block = memoryview(bytearray(BLOCK))
         while count := read_whole(again, block):
             write_whole(writer, block[:count])
@@ -111,13 +77,13 @@ class Rekeyed:
         opening = self._format.opening(self._key)
         if opening == []:
             file.seek(0)
-            again, expected = _Digested(file), (self._sealed_digest, self.sealed)
-            again.read_all()
+            again, expected = Digested(file), (self._sealed_digest, self.sealed)
+            _read_all(again)
         else:
             raw = DecryptingReader(file, self._format, opening, self._options, close_source=False)
             with DecryptedFile(raw) as opened:
-                again, expected = _Digested(opened), (self._digest, self.size)
-                again.read_all()
+                again, expected = Digested(opened), (self._digest, self.size)
+                _read_all(again)
         if (again.digest, again.count) != expected:
             raise OSError(
                 "what was written reads back as something else: the old file stays, and the new "

@@ -10,7 +10,6 @@ manifest's name lists these.
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import itertools
 import json
@@ -27,7 +26,7 @@ import warpcipher as wc
 from .._tree_names import NAME
 from .layout import FormatError
 from .trees import NAMES, Entry, Manifest, ManifestError, check_fields, context_of_manifest
-from .whole import Reader, Writer
+from .whole import Digested, Reader, Writer
 
 if TYPE_CHECKING:
     from .sealed import Sealed
@@ -72,29 +71,6 @@ class Part:
     entries: int
     size: int
     sha256: str
-
-
-class _Hashed:
-    """A file that passes, with the digest of its bytes."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.count = 0
-        self.digest = hashlib.sha256()
-
-    def write(self, data: memoryview, /) -> int:
-        count: int = self._file.write(data)
-        self._add(data[:count])
-        return count
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        count: int = self._file.readinto(buffer)
-        self._add(buffer[:count])
-        return count
-
-    def _add(self, data: memoryview) -> None:
-        self.count += len(data)
-        self.digest.update(data)
 
 
 def write(
@@ -161,9 +137,9 @@ def _write_part(
         return None
     context = context_of_part(sealed.options.context, identity, number)
     with writing(name_of_part(identity, number)) as file:
-        hashed = _Hashed(file)
+        hashed = Digested(file)
         sealed.seal_text(text.getvalue(), context, hashed)
-    return Part(number, first, last, count, hashed.count, hashed.digest.hexdigest())
+    return Part(number, first, last, count, hashed.count, hashed.digest.hex())
 
 
 class Listed:
@@ -258,14 +234,14 @@ class Listed:
         name = name_of_part(self.id, part.part)
         try:
             with self._opened(name) as file:
-                hashed = _Hashed(file)
+                hashed = Digested(file)
                 context = context_of_part(self._sealed.options.context, self.id, part.part)
                 text = self._sealed.open_text(hashed, context)
         except FileNotFoundError:
             raise ManifestError(f"{name}, a part of the manifest, is missing") from None
         except (wc.InvalidTag, FormatError):
             raise ManifestError(f"{name} is not that part of the manifest, or damaged") from None
-        if (hashed.count, hashed.digest.hexdigest()) != (part.size, part.sha256):
+        if (hashed.count, hashed.digest.hex()) != (part.size, part.sha256):
             raise ManifestError(f"{name} is not the part that the manifest lists")
         lines = io.BytesIO(text)
         count, last = 0, None

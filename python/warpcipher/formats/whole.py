@@ -5,6 +5,7 @@ of looping or corrupting data. A writer of files as text."""
 from __future__ import annotations
 
 import binascii
+import hashlib
 import operator
 from collections.abc import Callable
 from typing import Protocol
@@ -49,6 +50,30 @@ def write_whole(writer: Writer, data: memoryview) -> None:
         if count is None:
             raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
         data = data[_checked(count, 1, len(data), "write", writer) :]
+
+
+class Digested:
+    """A file that is read or written, with the count and the SHA-256 of its bytes."""
+
+    def __init__(self, file: Reader | Writer) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.count = 0
+
+    @property
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        return self._add(buffer, self._file.readinto(buffer))  # type: ignore[union-attr]
+
+    def write(self, data: memoryview, /) -> int | None:
+        return self._add(data, self._file.write(data))  # type: ignore[union-attr]
+
+    def _add(self, data: memoryview, count: int | None) -> int | None:
+        self._hash.update(data[: count or 0])
+        self.count += count or 0
+        return count
 
 
 class TextWriter:
