@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -21,6 +23,11 @@ _UNITS = {
     **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)},
     **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)},
 }
+
+
+def kind(value: object) -> str:
+    """What an error calls a value that may be part of a key."""
+    return type(value).__name__
 
 
 def require_int(name: str, value: object) -> int:
@@ -43,6 +50,32 @@ def require_number(name: str, value: object) -> float:
         except OverflowError:
             raise ValueError(f"{name} is an integer too large for a float") from None
     raise TypeError(f"{name} is {type(value).__name__}: expected a number")
+
+
+def require_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {kind(value)}: expected a str")
+    return value
+
+
+def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:
+    """The items of an iterable that is not text. expected: for the error."""
+    if not isinstance(value, str):
+        try:
+            items = iter(value)
+        except TypeError:
+            pass
+        else:
+            return list(items)
+    raise TypeError(f"{name} is {kind(value)}: expected {expected}")
+
+
+def require_seconds(name: str, value: object) -> float:
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is {kind(value)}: expected a number of seconds")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is {value}: expected a number of seconds, 0 or more")
+    return value
 
 
 def view_bytes(name: str, value: Any) -> memoryview:

@@ -128,8 +128,8 @@ def rewrap(
                 made = _rewrap_model(path, old, new.choice, output, force)
             else:
                 key = people.read(encrypts=False) if people else old.read(format_name, None)
-                how = path, format_name, key, new, output, force
-                made = _rewrap_file(*how, context=context, keep=keep)
+                how = {"context": context, "keep": keep, "replace": force}
+                made = _rewrap_file(path, format_name, key, new, output, **how)
         except FileExistsError:
             raise exists(str(output)) from None
         except (wc.InvalidTag, ValueError) as error:
@@ -175,15 +175,7 @@ def _rewrap_model(
 
 
 def _rewrap_file(
-    path: str,
-    format_name: str,
-    key: Any,
-    new: NewKeys,
-    output: str | None,
-    force: bool,
-    *,
-    context: bytes,
-    keep: bool,
+    path: str, format_name: str, key: Any, new: NewKeys, output: str | None, **how: Any
 ) -> dict[str, Any]:
     from warpcipher import formats
 
@@ -194,16 +186,8 @@ def _rewrap_file(
             f"the new keys are of format {fits}, and what opens the file is of {name}: `warpcipher "
             "rekey` changes the format"
         )
-    formats.rewrap_file(
-        path,
-        key,
-        new_key,
-        output,
-        format=format_name,
-        options=formats.Options(context=context),
-        keep=keep,
-        replace=force,
-    )
+    how["options"] = formats.Options(context=how.pop("context"))
+    formats.rewrap_file(path, key, new_key, output, format=format_name, **how)
     return {"path": path if output is None else output, "format": name}
 
 

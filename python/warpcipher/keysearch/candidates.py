@@ -12,8 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..arguments import require_int
-from .arguments import kind, require_items
+from ..arguments import kind, require_int, require_items
 from .template import Candidates
 
 MOST_COST = 255

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .. import _native
 from .._errors import EngineError
-from ..arguments import require_int
-from .arguments import require_items
+from ..arguments import require_int, require_items
 from .template import Template
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .. import _native
-from .arguments import kind, require_items, require_text
+from ..arguments import kind, require_items, require_text
 from .template import CIPHERS, hash_parts
 
 MODES = ("ecb", "cbc", "cfb", "ofb", "ctr")

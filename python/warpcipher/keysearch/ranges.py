@@ -6,8 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from ..arguments import require_int
-from .arguments import kind
+from ..arguments import kind, require_int
 
 Range = tuple[int, int]  # first, and one past the last
 

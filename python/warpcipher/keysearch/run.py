@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .. import _later
+from ..arguments import kind, require_seconds
 from . import devices as device_list
-from .arguments import kind, require_seconds
 from .devices import LocalPool, Pool, Worker, WorkerLostError
 from .pace import UNKNOWN, Estimate, Pace, Progress
 from .pairs import Algorithm, Pair, Test
@@ -52,13 +52,36 @@ class _Ended:
 
 
 class Search:
-    """A search for the key of known pairs. `warpcipher.search` makes one and has its arguments.
+    """A search for the key under which the pairs belong together; `warpcipher.search` is its short
+    name. Iterate over it to run it, once; `cancel` stops it from any thread or signal handler.
 
-    Iterate over it to run it, once; `cancel` stops it from any thread or signal handler.
+    algorithm:  "aes-128-ecb", or another cipher of `warpcipher.algorithms()` in ECB, CBC, CFB, OFB
+                or CTR.
+    pairs:      `Pair`s, or tuples (plaintext, ciphertext[, iv[, mask]]).
+    template:   the known part of the key; None: nothing. key_mask, candidates: see `Template`.
+    start, count, shard: the part of the keys, by number, that is searched: `count` from `start` on,
+                and of these the part (i, n), i from 1 to n. Numbers depend only on the template.
+    find_all:   go on after the first key.
+    engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
+    checkpoint: a file that records the tested ranges; a search whose file exists goes on there.
+    cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They see
+                template and pairs.
+    interval:   seconds between two reports of progress.
 
-    keys:   the keys that pass all pairs so far, in the order they were found; DES keys with odd
-            parity.
-    result: None before its end; then "found", "exhausted" (no key in the range) or "cancelled".
+    The attribute `keys` has the keys that pass all pairs so far, in the order they were found, DES
+    keys with odd parity; `result` is None before the end, then "found", "exhausted" (no key in the
+    range) or "cancelled".
+
+    Raises ValueError for wrong arguments, CheckpointError (a ValueError) for a checkpoint that
+    is damaged, in use or another search's, EngineError where a device cannot run or fails its
+    self-test.
+
+    >>> import warpcipher as wc
+    >>> key = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
+    >>> sealed = wc.Cipher("aes-128-ctr", key).encrypt(b"attack at dawn", iv=bytes(16))
+    >>> pair = b"attack at dawn", sealed, bytes(16)
+    >>> wc.search("aes-128-ctr", [pair], key.hex()[:-1] + "?", engine="cpu").run() == [key]
+    True
     """
 
     def __init__(

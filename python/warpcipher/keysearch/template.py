@@ -18,8 +18,7 @@ import string
 from collections.abc import Iterable, Mapping
 
 from .. import _native
-from ..arguments import require_int
-from .arguments import kind, require_bytes, require_items, require_text
+from ..arguments import kind, require_int, require_items, require_text, view_bytes
 
 CIPHERS = {name: (key_size, block_size) for name, key_size, block_size in _native.ciphers()}
 
@@ -80,7 +79,7 @@ class Template:
                 f"{_mask_hint(text or '')}"
             )
         if mask is not None:
-            mask = require_bytes("the key mask", mask)
+            mask = bytes(view_bytes("the key mask", mask))
             if len(mask) != self.key_size:
                 raise ValueError(
                     f"the key mask has {len(mask)} bytes: a key of {cipher} has {self.key_size}"

@@ -22,7 +22,7 @@ from .crypto import (
     Place,
     seal_modules,
 )
-from .extras import place_pages, read_extras
+from .extras import place_pages, read_extras, shift_pages
 from .file import BaseFile
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, seal_footer
 from .image import BackgroundWriter, Image, Progress, Turns
@@ -37,7 +37,6 @@ MOST_MESSAGES = 1 << 32
 
 _Chunk = tuple[int, int]
 _ENCRYPTED = "the file is encrypted already: `rekey` gives it other keys"
-_THREADS = "warpcipher-parquet"
 
 
 def encrypt(
@@ -203,13 +202,8 @@ class _Encryption:
         """The OffsetIndex of the source as the result has it."""
         chunk = sealed.decrypted.chunk
         what = str(chunk.place(OFFSET_INDEX))
-        locations = md.structs(index, md.PAGE_LOCATIONS, what)
         if self._columns[chunk.column] is None and not sealed.pages:  # plain, and stays so
-            by = sealed.start - chunk.start
-            for location in locations:
-                offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset")
-                md.set_integer(location, md.LOCATION_OFFSET, max(offset + by, 0))
-            return index
+            return shift_pages(index, sealed.start - chunk.start, what)
         # Pages were found in the plain image; the index speaks of the source.
         known = {image: before for before, image, _ in sealed.decrypted.pages}
         by = chunk.start - sealed.decrypted.start

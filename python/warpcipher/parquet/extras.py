@@ -97,16 +97,20 @@ def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
     return found
 
 
-def move_offset_index(index: Struct, decrypted: DecryptedChunk, what: str) -> Struct:
+def move_offset_index(index: Struct, decrypted: DecryptedChunk) -> Struct:
     """An OffsetIndex whose pages lie where the image has them."""
-    locations = md.structs(index, md.PAGE_LOCATIONS, what)
-    if decrypted.chunk.key is None:
-        by = decrypted.start - decrypted.chunk.start
-        for location in locations:
-            offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") + by
-            md.set_integer(location, md.LOCATION_OFFSET, max(offset, 0))
-        return index
-    return place_pages(index, decrypted.pages, what)
+    chunk = decrypted.chunk
+    if chunk.key is None:
+        return shift_pages(index, decrypted.start - chunk.start, str(chunk.place(OFFSET_INDEX)))
+    return place_pages(index, decrypted.pages, str(chunk.place(OFFSET_INDEX)))
+
+
+def shift_pages(index: Struct, by: int, what: str) -> Struct:
+    """An OffsetIndex with each page moved by so many bytes."""
+    for location in md.structs(index, md.PAGE_LOCATIONS, what):
+        offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset")
+        md.set_integer(location, md.LOCATION_OFFSET, max(offset + by, 0))
+    return index
 
 
 def place_pages(index: Struct, pages: Sequence[tuple[int, int, int]], what: str) -> Struct:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
-from .crypto import OFFSET_INDEX, wipe_any
+from .crypto import wipe_any
 from .decryption import Decryption
 from .extras import move_offset_index, read_extras
 from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
@@ -242,12 +242,9 @@ class Image:
         columns = [put(each.column_index) for each in extras]
         offsets = []
         for key, each in zip(keys, extras, strict=True):
-            index = None
-            if each.offset_index is not None:
-                decrypted = self.decrypted[key]
-                what = str(decrypted.chunk.place(OFFSET_INDEX))
-                index = write(move_offset_index(each.offset_index, decrypted, what))
-            offsets.append(put(index))
+            index = each.offset_index
+            moved = None if index is None else write(move_offset_index(index, self.decrypted[key]))
+            offsets.append(put(moved))
         places = zip(columns, offsets, blooms, strict=True)
         return bytes(out) + enclosed(self.footer(dict(zip(keys, places, strict=True))))
 

@@ -56,37 +56,32 @@ def _key(kind: str, key: bytes) -> Iterator[int]:
         library.EVP_PKEY_free(made)
 
 
-@contextlib.contextmanager
-def _context(init: str, key: int) -> Iterator[int]:
+def _run(step: str, kind: str, key: bytes, *arguments: Any) -> int:
+    """One step of a digest, "Sign" or "Verify", with a key of a kind; returns what that returns."""
     library = _libcrypto()
-    made = library.EVP_MD_CTX_new()
-    if not made:
-        raise MemoryError("libcrypto: EVP_MD_CTX_new")
-    try:
-        if getattr(library, init)(made, None, None, None, key) != 1:
-            raise EngineError(f"libcrypto: {init} failed for Ed25519")
-        yield made
-    finally:
-        library.EVP_MD_CTX_free(made)
+    with _key(kind, key) as made:
+        context = library.EVP_MD_CTX_new()
+        try:
+            init = getattr(library, f"EVP_Digest{step}Init")
+            if not context or init(context, None, None, None, made) != 1:
+                raise EngineError(f"libcrypto: EVP_Digest{step}Init failed for Ed25519")
+            return int(getattr(library, f"EVP_Digest{step}")(context, *arguments))
+        finally:
+            library.EVP_MD_CTX_free(context)
 
 
 def verify(public_key: bytes, signature: bytes, message: bytes) -> bool:
     """Whether the signature is the message's. Raises ValueError for a key of another size."""
-    with _key("public", public_key) as key, _context("EVP_DigestVerifyInit", key) as context:
-        result = _libcrypto().EVP_DigestVerify(
-            context, signature, len(signature), message, len(message)
-        )
-    return bool(result == 1)
+    sized = signature, len(signature), message, len(message)
+    return _run("Verify", "public", public_key, *sized) == 1
 
 
 def sign(private_key: bytes, message: bytes) -> bytes:
     """The signature, 64 bytes. Raises ValueError for a key of another size."""
     out = ctypes.create_string_buffer(SIGNATURE_SIZE)
-    size = ctypes.c_size_t(SIGNATURE_SIZE)
-    with _key("private", private_key) as key, _context("EVP_DigestSignInit", key) as context:
-        done = _libcrypto().EVP_DigestSign(context, out, ctypes.byref(size), message, len(message))
-        if done != 1:
-            raise EngineError("libcrypto: EVP_DigestSign failed for Ed25519")
+    size = ctypes.byref(ctypes.c_size_t(SIGNATURE_SIZE))
+    if _run("Sign", "private", private_key, out, size, message, len(message)) != 1:
+        raise EngineError("libcrypto: EVP_DigestSign failed for Ed25519")
     return out.raw
 
 

@@ -51,15 +51,11 @@ class Framework(Protocol):
         copy; then the tensor is wiped, also after an error."""
 
 
-class _NumPy:
-    def __init__(self) -> None:
-        self._numpy: Any = importlib.import_module("numpy")
+class _Arrays:
+    """What NumPy and CuPy have in common."""
 
-    def block(self, size: int) -> Any:
-        return self._numpy.frombuffer(allocate(size), self._numpy.uint8)
-
-    def memory(self, block: Any) -> Any:
-        return memoryview(block)
+    def __init__(self, name: str) -> None:
+        self._numpy: Any = importlib.import_module(name)
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         as_strided = self._numpy.lib.stride_tricks.as_strided
@@ -67,6 +63,23 @@ class _NumPy:
 
     def wipe(self, block: Any) -> None:
         block[:] = 0
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        return tensor[index].copy()
+
+    def given(self, tensor: Any) -> Any:
+        return tensor
+
+
+class _NumPy(_Arrays):
+    def __init__(self) -> None:
+        super().__init__("numpy")
+
+    def block(self, size: int) -> Any:
+        return self._numpy.frombuffer(allocate(size), self._numpy.uint8)
+
+    def memory(self, block: Any) -> Any:
+        return memoryview(block)
 
     def dtype(self, dtype: str, name: str) -> Any:
         known = DTYPES[dtype].numpy
@@ -88,33 +101,20 @@ class _NumPy:
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
         return block.view(self.dtype(dtype, name)).reshape(shape)
 
-    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
-        return tensor[index].copy()
 
-    def given(self, tensor: Any) -> Any:
-        return tensor
-
-
-class _CuPy:
+class _CuPy(_Arrays):
     """Memory of CuPy's pool on one GPU."""
 
     def __init__(self, device: int) -> None:
-        self._cupy: Any = importlib.import_module("cupy")
+        super().__init__("cupy")
         self._device = device
 
     def block(self, size: int) -> Any:
-        with self._cupy.cuda.Device(self._device):
-            return self._cupy.empty(size, self._cupy.uint8)
+        with self._numpy.cuda.Device(self._device):
+            return self._numpy.empty(size, self._numpy.uint8)
 
     def memory(self, block: Any) -> Any:
         return block
-
-    def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
-        as_strided = self._cupy.lib.stride_tricks.as_strided
-        part.reshape(count, length)[:] = as_strided(block, (count, length), (stride, 1))
-
-    def wipe(self, block: Any) -> None:
-        block[:] = 0
 
     def aligned(self, block: Any, dtype: str) -> Any:
         return block if block.data.ptr % _item_size(dtype) == 0 else block.copy()
@@ -123,13 +123,7 @@ class _CuPy:
         known = DTYPES[dtype].numpy
         if known is None or known in FROM_ML_DTYPES:
             raise no_dtype(name, dtype, 'CuPy has no such dtype: use framework="pt"')
-        return block.view(self._cupy.dtype(known)).reshape(shape)
-
-    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
-        return tensor[index].copy()
-
-    def given(self, tensor: Any) -> Any:
-        return tensor
+        return block.view(self._numpy.dtype(known)).reshape(shape)
 
 
 class _Torch:
