@@ -4,6 +4,9 @@ it sealed, and back."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -178,3 +181,44 @@ def test_a_graph_takes_no_blocks() -> None:
         with pytest.raises(RuntimeError, match="graph is being captured"):
             vault.open(sealed, tensors, [0], identity=who)
     assert vault.open(sealed, tensors, [1], identity=who) == []
+
+
+SEARCH = """
+import sys
+import numpy as np
+import torch
+from memory_search import count
+from warpcipher import kv
+
+half, other = (word.encode() for word in sys.argv[1:])
+needle = half + other
+one = torch.from_numpy(np.frombuffer(needle, np.uint8).copy()).cuda()
+layers = [one.repeat(8 * 4096 // len(one)).view(8, 4096) for _ in range(64)]
+torch.cuda.synchronize()
+for algorithm in ("aes-128-gcm", "chacha20-poly1305"):
+    vault, who = kv.Vault(bytes(32), algorithm), kv.Identity("", "", [b"a hash"] * 8)
+    out = torch.empty((8, vault.sealed_size(layers)), dtype=torch.uint8, pin_memory=True)
+    vault.seal(layers, range(8), out, identity=who)
+    assert vault.open(out, layers, range(8), identity=who) == []
+assert all(torch.equal(layer.view(-1), one.repeat(8 * 4096 // len(one))) for layer in layers)
+control = needle[::-1]
+held = torch.from_numpy(np.frombuffer(control, np.uint8).copy()).repeat(1000)
+pinned = held.pin_memory()
+print(count(needle * 4), count(control * 4), len(pinned))
+"""
+
+
+def test_no_plaintext_in_host_memory() -> None:
+    """As of test_file_device.py: the search itself holds the needle, the control is repeated."""
+    Torch()
+    run = subprocess.run(
+        [sys.executable, "-c", SEARCH, "no text of a cache is here;", "never"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found, controls, size = map(int, run.stdout.split())
+    assert size == 1000 * 32
+    assert controls > 400, "in pageable and in page-locked memory"
+    assert found < 100

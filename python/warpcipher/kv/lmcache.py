@@ -149,6 +149,35 @@ class Processor(_serde.SerdeProcessor):  # type: ignore[misc]
             _log.warning("objects %s: changed, or of another key or object", bad)
         return not bad
 
+    def open_tensors(
+        self, frames: Sequence[Any], targets: Sequence[Any], keys: Sequence[Any]
+    ) -> list[int]:
+        """Opens frames where they lie, such as in GPU memory that GPUDirect Storage has filled;
+        returns the misses: which of them (0 for the first) are malformed, changed, or of another
+        key or object.
+
+        frames: tensors of bytes, of one GPU; each may be longer than its text needs.
+        targets: contiguous tensors there, of any dtype. The target of a miss keeps what it had, or
+        is zeros where the tag was wrong. keys: LMCache's `ObjectKey` of each.
+        Waits for the frames' first 13 bytes and for the tags.
+        """
+        if len(frames) != len(keys) or len(frames) != len(targets):
+            raise ValueError(f"{len(frames)} frames, {len(targets)} targets and {len(keys)} keys")
+        torch: Any = import_module("torch")
+        texts = [target.view(-1).view(torch.uint8) for target in targets]
+        ends = [HEADER_SIZE + len(text) + TAG_SIZE for text in texts]
+        whole = [i for i, frame in enumerate(frames) if len(frame) >= ends[i]]
+        batch, handles = Batch(), {}
+        heads = torch.stack([frames[i][:HEADER_SIZE] for i in whole]).cpu() if whole else []
+        for i, head in zip(whole, map(bytes, heads), strict=True):
+            if head[0] in self._loads:
+                sealed = frames[i][HEADER_SIZE : ends[i]]
+                handles[i] = self._add(
+                    batch, "decrypt", keys[i], sealed, head[1:], head[0], texts[i]
+                )
+        batch.run()
+        return [i for i in range(len(frames)) if i not in handles or handles[i].status != "ok"]
+
     def _add(
         self, batch: Batch, way: Any, key: Any, data: Any, iv: bytes, version: int, out: Any
     ) -> Any:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from .. import keys
 from .._errors import InvalidTag
+from .blocks import Blocks
 from .vault import OVERHEAD, Identity, Vault
 
 _base: Any = import_module("vllm.v1.kv_offload.base")
@@ -113,7 +114,7 @@ class VaultOffloadingSpec(_spec.CPUOffloadingSpec):  # type: ignore[misc]
 class Move(NamedTuple):
     """The blocks of one group of layers in one transfer."""
 
-    layers: list[Any]
+    layers: Blocks
     ids: list[int]  # of blocks in the tensors
     rows: list[int]  # of the same blocks in host memory
     identity: Identity
@@ -137,10 +138,11 @@ class VaultWorker(_base.OffloadingWorker):  # type: ignore[misc]
         blocks_per_chunk: int,
     ) -> None:
         tensors = [one.tensor for one in kv_caches.tensors]
-        self._groups = [
+        groups = (
             [tensors[ref.tensor_idx][:, : ref.page_size_bytes] for ref in refs]
             for refs in kv_caches.group_data_refs
-        ]
+        )
+        self._groups: list[Any] = [Blocks(layers) if layers else None for layers in groups]
         self._vault, self._tenant, self._model = vault, tenant, model
         self._blocks_per_chunk = blocks_per_chunk
         self._sizes = [vault.sealed_size(layers) if layers else 0 for layers in self._groups]

@@ -199,9 +199,9 @@ CHACHA = (
 @cache
 def chacha_kernels() -> dict[str, str]:
     """Names by kernel and template parameter."""
-    found = {}
+    found, parameter = {}, r"(?:L(?:[bj]|NS\d_4PassE)\d+E)"
     for name in resources():
-        match = re.search(rf"6chacha.*?\d({'|'.join(CHACHA)})(?:I((?:L[bj]\d+E)+)E)?", name)
+        match = re.search(rf"6chacha.*?\d({'|'.join(CHACHA)})(?:I({parameter}+)E)?", name)
         if match:
             found[" ".join(filter(None, match.groups()))] = name
     return found

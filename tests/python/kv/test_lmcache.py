@@ -162,6 +162,27 @@ def test_changed_frames_are_misses(make: Any, place: int) -> None:
     assert not run(processor, "deserialize", frames, targets, keys)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("writer", ["aesgcm", "warpcipher"])
+def test_frames_open_where_they_lie(make: Any, writer: str, device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    objects, keys = kv_objects(6), [object_key(i, f"t{i % 2}") for i in range(6)]
+    stored = [made.raw_data.to(device) for made in store(make(writer), objects, keys, padding=7)]
+    targets = [torch.zeros(SHAPE, dtype=torch.bfloat16, device=device) for _ in objects]
+    stored[1][0] = 9
+    stored[2][40] ^= 1
+    stored[4] = stored[4][:-8]
+    assert make().open_tensors(stored, targets, keys) == [1, 2, 4]
+    for i, (target, made) in enumerate(zip(targets, objects, strict=True)):
+        text = bytes(target.view(-1).view(torch.uint8).cpu().numpy())
+        assert text == (bytes(len(text)) if i in (1, 2, 4) else bytes(made.byte_array))
+    assert make(identity=True).open_tensors(stored, targets, keys) == list(range(6))
+    assert make().open_tensors([], [], []) == []
+    with pytest.raises(ValueError, match="1 frames, 1 targets and 6 keys"):
+        make().open_tensors(stored[:1], targets[:1], keys)
+
+
 def test_tenants_have_their_own_keys(make: Any) -> None:
     processor = make()
     objects = kv_objects(1)
