@@ -8,7 +8,7 @@
 #         oldest GPU of those with a form below 80. The assembler takes most of the time, and sees no source
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # nvcc's front end takes most of the time, so it runs once for all GPUs: machine code for each is made from PTX of the
-# oldest (for sm_90 the same as from its own PTX). Only the sources of ghash/ and chacha/ look at __CUDA_ARCH__ and
+# oldest (for sm_90 the same as from its own PTX). Only ghash/, chacha/ and bit_product.cu look at __CUDA_ARCH__ and
 # have three forms, below 80, from 80 and from 100; for those it runs three times (WARPCIPHER_FORMS_CUDA_CODE).
 # Kernels that need the feature set of one architecture (sm_90a) are in files named *_sm90a.cu, which the library
 # warpcipher_sm_90a compiles only for it, in every build: code for sm_90a runs on nothing else.
@@ -114,7 +114,7 @@ function(warpcipher_cuda_sources)
       set_source_files_properties("${source}" PROPERTIES LANGUAGE CXX)
       # It may get a kernel.
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-    elseif(source MATCHES "/(ghash|chacha)/")
+    elseif(source MATCHES "/(ghash|chacha)/|/bit_product[.]cu$")
       set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_FORMS_CUDA_CODE}")
     else()
       set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_CUDA_CODE}")
@@ -124,9 +124,9 @@ function(warpcipher_cuda_sources)
   file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/src/*.cuh ${PROJECT_SOURCE_DIR}/src/*.hpp)
   foreach(file IN LISTS headers ARGN)
     file(STRINGS "${file}" lines REGEX "__CUDA_ARCH__ *[<>=]" LIMIT_COUNT 1)
-    if(lines AND NOT file MATCHES "/(ghash|chacha)/")
-      message(FATAL_ERROR "${file} compares __CUDA_ARCH__; only what is in ghash/ and chacha/ is compiled for more "
-                          "than one (cmake/CudaArchitectures.cmake)")
+    if(lines AND NOT file MATCHES "/(ghash|chacha)/|/bit_product[.]cu$")
+      message(FATAL_ERROR "${file} compares __CUDA_ARCH__; only ghash/, chacha/ and bit_product.cu are compiled for "
+                          "more than one (cmake/CudaArchitectures.cmake)")
     endif()
   endforeach()
 endfunction()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sum of a table's records, each times its share, for some keys at a time. Shares are made first, a piece of keys
-// at a time; then each thread sums some words of every so many records for `keys_at_once` keys, in registers, and a
-// last kernel adds these sums. Blocks of the other keys of a piece read the same records at the same time, so the table
-// comes from memory about once. Bound by the logic: some 6.5 operations for 16 bytes and a key.
+// at a time. Bits are summed on tensor cores where they can be (bit_product.hpp). Otherwise each thread sums some words
+// of every so many records for `keys_at_once` keys, in registers, and further kernels add these sums. Blocks of the
+// other keys of a piece read the same records at the same time, so the table comes from memory about once.
 #include <algorithm>
 
 #include "engine/cuda/runtime/device.hpp"
@@ -10,6 +10,7 @@
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
+#include "prg/cuda/bit_product.hpp"
 #include "prg/cuda/launches.hpp"
 #include "prg/cuda/walk.hpp"
 
@@ -91,14 +92,16 @@ __global__ void __launch_bounds__(threads) sum_kernel(const __grid_constant__ Su
   }
 }
 
+// Adds each `together` slices.
 template <class Word, bool Bits>
-__global__ void __launch_bounds__(threads)
-    join_kernel(const std::uint8_t* partial, std::uint64_t slices, std::uint64_t words, std::uint8_t* out) {
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * threads;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i < words; i += stride) {
+__global__ void __launch_bounds__(threads) join_kernel(const std::uint8_t* partial, std::uint64_t slices,
+                                                       std::uint64_t together, std::uint64_t words, std::uint8_t* out) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * threads, made = (slices + together - 1) / together;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i < words * made; i += stride) {
+    const std::uint64_t first = i / words * together, left = slices - first;
     Word total = 0;
-    for (std::uint64_t s = 0; s < slices; ++s) {
-      const Word one = reinterpret_cast<const Word*>(partial)[s * words + i];
+    for (std::uint64_t s = first; s < first + (left < together ? left : together); ++s) {
+      const Word one = reinterpret_cast<const Word*>(partial)[s * words + i % words];
       total = static_cast<Word>(Bits ? total ^ one : total + one);
     }
     reinterpret_cast<Word*>(out)[i] = total;
@@ -123,21 +126,27 @@ void run_sums(const Device& device, Sums sums, std::size_t record_len, std::uint
   launch(&sum_kernel<Word, Count, Bits>,
          LaunchConfiguration{static_cast<std::uint32_t>(groups * column_blocks * slice_blocks), threads}, stream, sums);
   const std::uint64_t words = sums.keys * record_len / sizeof(Word);
+  constexpr std::uint64_t together = 64;
+  const std::uint64_t joined = (sums.slices + together - 1) / together;
+  const StreamBuffer some(joined * sums.keys * record_len, stream);
+  launch(&join_kernel<Word, Bits>, ::warpcipher::cuda::configuration_of_lanes(device, words * joined, threads, 8),
+         stream, partial.data(), sums.slices, together, words, some.data());
   launch(&join_kernel<Word, Bits>, ::warpcipher::cuda::configuration_of_lanes(device, words, threads, 8), stream,
-         partial.data(), sums.slices, words, out);
+         some.data(), joined, joined, words, out);
 }
 
 }  // namespace
 
 void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::size_t record_len,
             std::span<std::uint8_t> out, Stream stream) {
-  if (table.empty()) {
-    ::warpcipher::cuda::check(cudaMemsetAsync(out.data(), 0, out.size(), ::warpcipher::cuda::native(stream)),
-                              "clear an answer");
-    return;
-  }
   const Device& device = current_device();
   const Domain& domain = keys.domain;
+  const bool by_product = domain.group == Group::gf2 && has_bit_product(device, record_len);
+  if (table.empty() || by_product) {
+    ::warpcipher::cuda::check(cudaMemsetAsync(out.data(), 0, out.size(), ::warpcipher::cuda::native(stream)),
+                              "clear an answer");
+  }
+  if (table.empty()) return;
   const std::uint64_t stride = std::uint64_t{block_len * domain.blocks()} << domain.depth();
   const std::uint64_t step = std::clamp<std::uint64_t>(most_shares_len / stride, 1, 1024);
   for (std::uint64_t first = 0; first < keys.count(); first += step) {
@@ -159,7 +168,15 @@ void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::siz
     sums.share_stride = stride;
     sums.keys = static_cast<std::uint32_t>(count);
     std::uint8_t* const to = out.data() + first * record_len;
-    if (domain.group == Group::gf2) {
+    if (by_product) {
+      for (std::uint64_t k = 0; k < count; k += most_product_keys) {
+        add_bit_product(
+            device,
+            {table.data(), sums.records, record_len, shares.data() + stride * k, stride,
+             static_cast<std::uint32_t>(std::min<std::uint64_t>(most_product_keys, count - k)), to + record_len * k, 0},
+            stream);
+      }
+    } else if (domain.group == Group::gf2) {
       record_len % 16 == 0  ? run_sums<std::uint32_t, 4, true>(device, sums, record_len, to, stream)
       : record_len % 4 == 0 ? run_sums<std::uint32_t, 1, true>(device, sums, record_len, to, stream)
                             : run_sums<std::uint8_t, 1, true>(device, sums, record_len, to, stream);

@@ -111,6 +111,13 @@ T atomicAdd(T* p, T x) {
   return before;
 }
 
+template <class T>
+T atomicXor(T* p, T x) {
+  const T before = *p;
+  *p ^= x;
+  return before;
+}
+
 inline unsigned atomicInc(unsigned* p, unsigned most) {
   const unsigned before = *p;
   *p = before >= most ? 0 : before + 1;

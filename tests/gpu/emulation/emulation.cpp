@@ -43,6 +43,9 @@ namespace warpcipher::lab {
 alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 
+namespace warpcipher::prg::cuda {
+alignas(16) uint4 shared_product[227 * 1024 / 16];
+}
 namespace warpcipher::search::cuda {
 std::uint32_t shared_planes[48 * 1024 / 4];
 }
@@ -102,6 +105,7 @@ const Shared shared_arrays[] = {
     {warpcipher::cuda::chacha::shared_records, sizeof warpcipher::cuda::chacha::shared_records},
     {warpcipher::cuda::shared_sums, sizeof warpcipher::cuda::shared_sums},
     {warpcipher::cuda::shared_round_keys, sizeof warpcipher::cuda::shared_round_keys},
+    {warpcipher::prg::cuda::shared_product, sizeof warpcipher::prg::cuda::shared_product},
     {warpcipher::search::cuda::shared_planes, sizeof warpcipher::search::cuda::shared_planes},
     {warpcipher::lab::shared_memory, sizeof warpcipher::lab::shared_memory},
 };

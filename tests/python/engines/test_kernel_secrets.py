@@ -108,6 +108,19 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_seeds_and_nodes(kern
         assert len(flow.secret_lookups) == loads - (2 if kernel == "pass" else 0)
 
 
+@pytest.mark.parametrize(("kernel", "count"), [("sum", 7), ("product", 4)])
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_answers(
+    kernel: str, count: int
+) -> None:
+    kernels = [k for k in resources() if re.search(rf"3prg4cuda.*{kernel}_kernel", k)]
+    assert len(kernels) == count
+    for name in kernels:
+        assert resources()[name]["STACK"] == 0
+        flow = Flow(parse(dump("-sass", "-fun", name)), range(0), one_message=True).run()
+        assert flow.findings == set()
+        assert flow.secret_lookups == set()
+
+
 @pytest.mark.parametrize("aligned", PLACES)
 @pytest.mark.parametrize("mode", LONG_MODES)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps(

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sum over GF(2) of a table's records for up to 64 keys at once, as a product of bit matrices on tensor cores: the
+// one-bit instruction counts the ones of A & B, and the parity of the count is the sum.
+//
+//   A: bits of the table's columns x records        B: records x keys, the shares
+//
+// A block of threads takes 64 bytes of each record, 512 records a step, which are copied to a ring in shared memory in
+// the background. A holds 32 records of a column's bit in a word, and the table 32 bits of a record: a lane transposes
+// 32 x 32 bits, and puts them where the warps that multiply read them. That is for the step after the one that is
+// multiplied; of the two warps of a scheduler one transposes first and the other multiplies first, so that both pipes
+// work. Records of a step have any order, if it is that of the shares: lane 4 g + t multiplies records 128 t to
+// 128 t + 127 of word g of the columns, in four groups 4 t + 2 c + e of 32, the half e of product c.
+#include "prg/cuda/bit_product.hpp"
+
+#include <algorithm>
+
+#include "engine/cuda/ghash/instructions.cuh"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+
+namespace warpcipher::prg::cuda {
+
+extern __shared__ uint4 shared_product[];
+
+namespace {
+
+using namespace ::warpcipher::cuda::ghash;
+using ::warpcipher::cuda::byte_permute, ::warpcipher::cuda::lane_index, ::warpcipher::cuda::warp_index,
+    ::warpcipher::cuda::warp_len;
+
+constexpr std::uint32_t threads = 256;
+constexpr std::uint32_t step_records = 512, strip_len = 64, step_shares_len = step_records / 8;
+constexpr std::uint32_t group_records = 32;
+constexpr std::uint32_t part_len = 16;  // bytes that a lane copies
+constexpr std::uint32_t parts = strip_len / part_len;
+
+// Shared memory. Groups of 32 records are 8 words further apart after each fourth, so that lanes that read the same
+// record of groups 4 t + ... meet in no bank.
+struct Step {
+  uint4 rows[(step_records * strip_len + 4 * 32) / part_len];
+
+  static __device__ __forceinline__ std::uint32_t row_at(std::uint32_t record) {
+    return record * strip_len + record / (4 * group_records) * 32;
+  }
+};
+struct Shares {
+  uint4 words[most_product_keys][step_shares_len / part_len];
+};
+// Bits 4 p to 4 p + 3 of word 8 h + g of the columns, for 32 records: [h][p][c][e][lane 4 g + t].
+struct Columns {
+  uint4 bits[2][8][2][2][warp_len];
+};
+template <int Stages>
+struct Memory {
+  Columns columns[2];
+  Step steps[Stages];
+  Shares shares[Stages + 1];  // those of a step are needed one step longer
+};
+
+template <int S>
+__device__ __forceinline__ void swap_bits(std::uint32_t (&x)[32], std::uint32_t mask) {
+#pragma unroll
+  for (int k = 0; k < 16; ++k) {
+    const int i = k / S * 2 * S + k % S;
+    const std::uint32_t low = x[i], high = x[i + S];
+    x[i] = (low & mask) | (high << S & ~mask);
+    x[i + S] = (low >> S & mask) | (high & ~mask);
+  }
+}
+
+// 32 x 32 bits: bit i of word j becomes bit j of word i.
+__device__ __forceinline__ void transpose(std::uint32_t (&x)[32]) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const std::uint32_t low = x[i], high = x[i + 16];
+    x[i] = byte_permute(low, high, 0x5410);
+    x[i + 16] = byte_permute(low, high, 0x7632);
+  }
+#pragma unroll
+  for (int k = 0; k < 16; ++k) {
+    const int i = k / 8 * 16 + k % 8;
+    const std::uint32_t low = x[i], high = x[i + 8];
+    x[i] = byte_permute(low, high, 0x6240);
+    x[i + 8] = byte_permute(low, high, 0x7351);
+  }
+  swap_bits<4>(x, 0x0f0f0f0f);
+  swap_bits<2>(x, 0x33333333);
+  swap_bits<1>(x, 0x55555555);
+}
+
+// Keys: 8 for each of Tiles.
+template <int Tiles, int Stages>
+class Work {
+ public:
+  __device__ __forceinline__ explicit Work(const BitProduct& product)
+      : product_(product),
+        memory_(*reinterpret_cast<Memory<Stages>*>(shared_product)),
+        strip_(blockIdx.x % product.strips * strip_len),
+        slices_(gridDim.x / product.strips),
+        steps_((product.records + step_records - 1) / step_records) {}
+
+  __device__ __forceinline__ void run() {
+    std::uint64_t next = blockIdx.x / product_.strips;
+    const auto count = static_cast<std::uint32_t>(next < steps_ ? (steps_ - next + slices_ - 1) / slices_ : 0);
+    for (std::uint32_t n = 0; n + 1 < Stages; ++n, next += slices_) fetch(next, n);
+#pragma unroll 1
+    for (std::uint32_t n = 0; n <= count; ++n, next += slices_) {
+      wait_for_copy_groups<Stages - 2>();
+      __syncthreads();
+      fetch(next, n + Stages - 1);
+      const bool first = warp_index() < 4;
+      if (first && n < count) make_columns(n);
+      if (n != 0) multiply(n - 1);
+      if (!first && n < count) make_columns(n);
+    }
+    wait_for_copy_groups<0>();
+    __syncthreads();
+    add_sums();
+  }
+
+ private:
+  // Step number n of the block. What is past the end of records, columns or keys is zero.
+  __device__ __forceinline__ void fetch(std::uint64_t step, std::uint32_t n) {
+    const std::uint32_t part = threadIdx.x % parts, row = threadIdx.x / parts;
+    if (step < steps_) {
+      std::uint64_t record = step * step_records + row;
+      const std::uint64_t column = strip_ + part_len * part;
+      const std::uint8_t* from = product_.table + record * product_.record_len + column;
+      auto* const rows = reinterpret_cast<std::uint8_t*>(memory_.steps[n % Stages].rows) + part_len * part;
+#pragma unroll
+      for (std::uint32_t i = 0; i < step_records; i += threads / parts) {
+        copy(rows + Step::row_at(row + i), from, record < product_.records && column < product_.record_len);
+        record += threads / parts;
+        from += threads / parts * product_.record_len;
+      }
+      if (row < 8 * Tiles) {
+        const std::uint64_t at = step * step_shares_len + part_len * part;
+        copy(&memory_.shares[n % (Stages + 1)].words[row][part], product_.shares + product_.share_stride * row + at,
+             row < product_.keys && at < product_.share_stride);
+      }
+    }
+    end_copy_group();
+  }
+
+  static __device__ __forceinline__ void copy(void* to, const std::uint8_t* from, bool is_there) {
+    if (is_there) {
+      copy_in_background(shared_address(to), reinterpret_cast<const uint4*>(from));
+    } else {
+      *static_cast<uint4*>(to) = make_uint4(0, 0, 0, 0);
+    }
+  }
+
+  __device__ __forceinline__ void make_columns(std::uint32_t n) {
+    const std::uint32_t half = warp_index() / 4, c = warp_index() / 2 % 2, e = warp_index() % 2;
+    const std::uint32_t g = lane_index() / 4, t = lane_index() % 4;
+    const auto* const rows = reinterpret_cast<const std::uint8_t*>(memory_.steps[n % Stages].rows) +
+                             Step::row_at(group_records * (4 * t + 2 * c + e)) + 4 * (8 * half + g);
+    std::uint32_t x[32];
+#pragma unroll
+    for (std::uint32_t i = 0; i < 32; ++i) x[i] = *reinterpret_cast<const std::uint32_t*>(rows + strip_len * i);
+    transpose(x);
+    Columns& to = memory_.columns[n % 2];
+#pragma unroll
+    for (std::uint32_t p = 0; p < 8; ++p) {
+      to.bits[half][p][c][e][lane_index()] = make_uint4(x[4 * p], x[4 * p + 1], x[4 * p + 2], x[4 * p + 3]);
+    }
+  }
+
+  // Warp 4 h + b: byte b of words 8 h to 8 h + 7, two bits for each of four m-tiles.
+  __device__ __forceinline__ void multiply(std::uint32_t n) {
+    const Columns& from = memory_.columns[n % 2];
+    const auto& shares = memory_.shares[n % (Stages + 1)].words;
+    uint4 a[4][2];
+#pragma unroll
+    for (std::uint32_t p = 0; p < 2; ++p) {
+#pragma unroll
+      for (std::uint32_t c = 0; c < 2; ++c) {
+        const auto& halves = from.bits[warp_index() / 4][warp_index() % 4 * 2 + p][c];
+        const uint4 low = halves[0][lane_index()], high = halves[1][lane_index()];
+        a[2 * p][c] = make_uint4(low.x, low.y, high.x, high.y);
+        a[2 * p + 1][c] = make_uint4(low.z, low.w, high.z, high.w);
+      }
+    }
+#pragma unroll
+    for (std::uint32_t j = 0; j < Tiles; ++j) {
+      const uint4 b = shares[8 * j + lane_index() / 4][lane_index() % 4];
+#pragma unroll
+      for (std::uint32_t m = 0; m < 4; ++m) {
+        count_ones(counts_[m][j], a[m][0], b.x, b.y);
+        count_ones(counts_[m][j], a[m][1], b.z, b.w);
+      }
+    }
+  }
+
+  // Of the lane's counts, register 2 r + i is row g + 8 r, column 2 t + i: bit r of the tile, key 2 t + i of the tile.
+  __device__ __forceinline__ void add_sums() {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(memory_.columns);  // of 64 bytes for each key
+    const std::uint32_t word = warp_index() / 4 * 8 + lane_index() / 4;
+#pragma unroll
+    for (std::uint32_t j = 0; j < Tiles; ++j) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        std::uint32_t byte = 0;
+#pragma unroll
+        for (std::uint32_t m = 0; m < 4; ++m) {
+          byte |= (counts_[m][j][i] & 1) << (2 * m) | (counts_[m][j][2 + i] & 1) << (2 * m + 1);
+        }
+        bytes[strip_len * (8 * j + lane_index() % 4 * 2 + i) + 4 * word + warp_index() % 4] =
+            static_cast<std::uint8_t>(byte);
+      }
+    }
+    __syncthreads();
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(bytes);
+    for (std::uint32_t i = threadIdx.x; i < product_.keys * (strip_len / 4); i += threads) {
+      const std::uint64_t column = strip_ + i % (strip_len / 4) * 4, key = i / (strip_len / 4);
+      if (column < product_.record_len) {
+        atomicXor(reinterpret_cast<std::uint32_t*>(product_.out + key * product_.record_len + column), words[i]);
+      }
+    }
+  }
+
+  const BitProduct& product_;
+  Memory<Stages>& memory_;
+  const std::uint64_t strip_, slices_, steps_;
+  std::int32_t counts_[4][Tiles][4] = {};
+};
+
+template <int Tiles, int Stages>
+__global__ void __launch_bounds__(threads, 1) product_kernel(const __grid_constant__ BitProduct product) {
+#if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000)
+  Work<Tiles, Stages>(product).run();
+#endif
+}
+
+constexpr int many_stages = 4, few_stages = 2;
+
+}  // namespace
+
+bool has_bit_product(const ::warpcipher::cuda::Device& device, std::size_t record_len) {
+  return (device.major == 8 || device.major == 9) && device.shared_len >= sizeof(Memory<few_stages>) &&
+         record_len % part_len == 0;
+}
+
+void add_bit_product(const ::warpcipher::cuda::Device& device, BitProduct product, Stream stream) {
+  product.strips = static_cast<std::uint32_t>((product.record_len + strip_len - 1) / strip_len);
+  const std::uint64_t steps = (product.records + step_records - 1) / step_records;
+  const std::uint64_t slices = std::clamp<std::uint64_t>(device.multiprocessors / product.strips, 1, steps);
+  const bool many = device.shared_len >= sizeof(Memory<many_stages>), few_keys = product.keys <= 16;
+  const auto kernel = many ? (few_keys ? &product_kernel<2, many_stages> : &product_kernel<8, many_stages>)
+                           : (few_keys ? &product_kernel<2, few_stages> : &product_kernel<8, few_stages>);
+  ::warpcipher::cuda::launch(kernel,
+                             {static_cast<std::uint32_t>(slices * product.strips), threads,
+                              many ? sizeof(Memory<many_stages>) : sizeof(Memory<few_stages>)},
+                             stream, product);
+}
+
+}  // namespace warpcipher::prg::cuda
