@@ -134,12 +134,14 @@ class Blocks:
     def numbers(self, ids: Any) -> list[int]:
         """Of blocks, as integers of the host; from a GPU they are waited for."""
         found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-        if any(isinstance(number, bool) for number in found):
+        kinds = set(map(type, found))  # one by one would take longer than a GPU does to seal
+        if bool in kinds or self._numpy.bool_ in kinds:
             raise TypeError("ids is of bool: expected the numbers of blocks")
-        found = [operator.index(number) for number in found]
-        wrong = [number for number in found if not 0 <= number < self.count]
-        if wrong:
-            raise ValueError(f"ids has {wrong[0]}: there are {self.count} blocks")
+        if kinds - {int}:
+            found = [operator.index(number) for number in found]
+        for number in (min(found), max(found)) if found else ():
+            if not 0 <= number < self.count:
+                raise ValueError(f"ids has {number}: there are {self.count} blocks")
         return found
 
     def empty(self, count: int, size: int) -> Any:

@@ -56,22 +56,23 @@ def layout_of(tensors: list[Any], axis: int) -> Layout | None:
     return Layout(places, size, tensors)
 
 
-def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any], Any]:
-    """Parts of rows, memory for some of them on the device, and a stream for their copies."""
+def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any]]:
+    """Parts of rows, and memory of the device for some of them."""
     count, size = rows.shape
     step = max(1, SLOT // size)
     parts = [rows[first : first + step] for first in range(0, count, step)]
     shape = min(len(parts), SLOTS), min(step, count), size
-    slots = torch.empty(shape, dtype=torch.uint8, device=device)
-    current = torch.cuda.current_stream(device)
-    # A part of its own needs no other stream.
-    return parts, list(slots), torch.cuda.Stream(device) if len(parts) > 1 else current
+    return parts, list(torch.empty(shape, dtype=torch.uint8, device=device))
 
 
 def copied_out(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
     """Yields memory for each part of rows, and enqueues its copy when the caller has filled it."""
-    parts, slots, copies = _slots(torch, device, rows)
-    current = torch.cuda.current_stream(device)
+    parts, slots = _slots(torch, device, rows)
+    if len(parts) == 1:
+        yield slots[0]
+        rows.copy_(slots[0], non_blocking=True)
+        return
+    current, copies = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     copied: list[Any] = [None] * len(slots)
     try:
         for number, part in enumerate(parts):
@@ -91,8 +92,11 @@ def copied_out(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
 def copied_in(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
     """Yields each part of rows in memory of the device. The caller waits for its own work on one
     before it asks for the next."""
-    parts, slots, copies = _slots(torch, device, rows)
-    current = torch.cuda.current_stream(device)
+    parts, slots = _slots(torch, device, rows)
+    if len(parts) == 1:
+        yield slots[0].copy_(rows, non_blocking=True)
+        return
+    current, copies = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     copies.wait_stream(current)
     staged: list[Any] = []
     try:

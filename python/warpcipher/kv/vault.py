@@ -139,9 +139,9 @@ class Vault(Uncopied):
         first = 0
         # Encrypted where the tensors are: the host sees no text of a GPU.
         for part in tensors.parts_out(rows):
-            chosen = range(first, first + len(part))
+            chosen = slice(first, first + len(part))
             try:
-                self._seal(tensors, part, [numbers[i] for i in chosen], names.chosen(chosen))
+                self._seal(tensors, part, numbers[chosen], names.part(chosen))
             except BaseException:
                 part[...] = 0
                 raise
@@ -347,6 +347,10 @@ class _Names(NamedTuple):
             raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
         names = [len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode())]
         return cls(tenant, LABEL + b"".join(names), list(hashes), positions)
+
+    def part(self, part: slice) -> _Names:
+        positions = self.positions and self.positions[part]
+        return self._replace(hashes=self.hashes[part], positions=positions)
 
     def chosen(self, which: Sequence[int]) -> _Names:
         positions = self.positions and [self.positions[i] for i in which]

@@ -102,7 +102,9 @@ void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t
   const auto tiles = upload.reserve<std::uint64_t>(of_message + std::size_t{1});
   const auto heads = upload.reserve<std::uint8_t>(pieces.heads.size());
   const auto nowhere = upload.reserve_on_device<std::uint8_t>(encrypting ? 0 : pieces.len);
-  upload.allocate(b.stream);
+  const auto views = upload.reserve_on_device<MessageView>(count);
+  const auto first_tile = upload.reserve_on_device<std::uint64_t>(count + 1);
+  upload.allocate(b.stream, encrypting ? Wiping::needless : Wiping::needed);
   std::copy(pieces.places.begin(), pieces.places.end(), upload.host(places));
   std::copy(pieces.blocks.begin(), pieces.blocks.end(), upload.host(blocks));
   std::copy(pieces.heads.begin(), pieces.heads.end(), upload.host(heads));
@@ -122,8 +124,6 @@ void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t
   if (count >= UINT32_MAX || tiles_of_text * b.messages > most_tiles) {
     throw Error(Status::engine_failure, std::to_string(count) + " pieces of texts in one batch: cut it");
   }
-  const StreamBuffer views(count * sizeof(MessageView), b.stream, Wiping::needless);
-  const StreamBuffer first_tile((count + 1) * sizeof(std::uint64_t), b.stream, Wiping::needless);
   const PieceViews of_pieces{b.views,
                              upload.device(places),
                              upload.device(blocks),
@@ -137,8 +137,8 @@ void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t
                              static_cast<std::uint32_t>(pieces.heads.size() / b.messages),
                              encrypting,
                              b.is_aes(),
-                             reinterpret_cast<MessageView*>(views.data()),
-                             reinterpret_cast<std::uint64_t*>(first_tile.data())};
+                             upload.device(views),
+                             upload.device(first_tile)};
   text.views = of_pieces.views;
   text.first_tile = of_pieces.first_tile;
   text.messages = static_cast<std::uint32_t>(count);
