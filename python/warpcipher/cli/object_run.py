@@ -372,6 +372,8 @@ class ObjectRun(Transfer):
                 str(self._place_of(about)), "it does not belong to the tree, and `check` names it"
             )
             return
+        if self._output is None and state in ("done", "complete"):
+            return
         item = about if isinstance(about, Skipped) else about.item
         place = self._doing.items.place(item.name)
         line: dict[str, Any] = {"input": place, "output": self._place_of(item), "state": state}

@@ -13,8 +13,8 @@ import contextlib
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +39,11 @@ SHOWN = 5
 """Names of each kind that an error shows."""
 AT_A_TIME = 64
 """Objects that a thread has waiting."""
+TOGETHER = 100
+"""Objects that the listing hands over at a time, unless they are waited for."""
+PAUSE = 0.005
+"""Seconds after the first object that was waited for: more are done by then, where threads have
+enough to do. A wake-up for each short object takes as much time as its encryption."""
 
 
 class Problems(wc.InvalidTag):
@@ -79,16 +84,22 @@ class Threads:
 
     def __init__(self, work: Work, sealed: Sealed, count: int) -> None:
         self._work, self._sealed = work, sealed
-        self._pool = ThreadPoolExecutor(count, "warpcipher-job")
         self._most = count * AT_A_TIME
+        self._todo: queue.SimpleQueue[Todo | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
         self._running = self._bytes = 0
         self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"warpcipher-job-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, todo: Todo) -> None:
         self._running += 1
         self._bytes += min(todo.item.size, BIG)
-        self._pool.submit(self._do, todo)
+        self._todo.put(todo)
 
     def flush(self) -> None:
         pass
@@ -96,28 +107,33 @@ class Threads:
     def has_room(self) -> bool:
         return not self._running or (self._running < self._most and self._bytes < ROOM)
 
-    def _do(self, todo: Todo) -> None:
-        try:
-            stopped = self._stopped.is_set
-            self._done.put(self._work.do(self._sealed, todo.item, todo.entry, stopped))
-        except BaseException as error:
-            self._done.put(error)
+    def _run(self) -> None:
+        stopped = self._stopped.is_set
+        while (todo := self._todo.get()) is not None and not stopped():
+            try:
+                self._done.put(self._work.do(self._sealed, *todo, stopped))
+            except BaseException as error:
+                self._done.put(error)
 
     def collect(self, *, wait: bool) -> list[Outcome]:
         found: list[Outcome] = []
-        with contextlib.suppress(queue.Empty):
-            while self._running:
-                outcome = self._done.get(wait and not found)
-                self._running -= 1
-                if isinstance(outcome, BaseException):
-                    raise outcome
-                self._bytes -= min(outcome.item.size, BIG)
-                found.append(outcome)
+        while self._running and ((wait and not found) or not self._done.empty()):
+            outcome = self._done.get()
+            self._running -= 1
+            if isinstance(outcome, BaseException):
+                raise outcome
+            self._bytes -= min(outcome.item.size, BIG)
+            found.append(outcome)
+            if wait and len(found) == 1 and not self._todo.empty():
+                time.sleep(PAUSE)
         return found
 
     def close(self) -> None:
         self._stopped.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join()
 
 
 @dataclass
@@ -141,7 +157,8 @@ class _Listing:
     """What the filter takes, listed by a thread of its own, which counts ahead of the work."""
 
     def __init__(self, source: Iterable[Item | Skipped], takes: Callable[..., bool]) -> None:
-        self._queue: queue.Queue[Item | Skipped | BaseException | None] = queue.Queue(AHEAD)
+        self._queue: queue.Queue[list[Item | Skipped] | BaseException | None]
+        self._queue = queue.Queue(AHEAD // TOGETHER)
         self._ended = threading.Event()
         self.counts = Counts()
         self._thread = threading.Thread(
@@ -151,6 +168,7 @@ class _Listing:
 
     def _list(self, source: Iterable[Item | Skipped], takes: Callable[..., bool]) -> None:
         end: BaseException | None = None
+        held: list[Item | Skipped] = []
         try:
             for item in source:
                 if isinstance(item, Item):
@@ -158,25 +176,29 @@ class _Listing:
                         continue
                     self.counts.listed += 1
                     self.counts.listed_bytes += item.size
-                self._put(item)
+                held.append(item)
+                if len(held) == TOGETHER or self._queue.empty():
+                    self._put(held)
+                    held = []
                 if self._ended.is_set():
                     return
             self.counts.known = True
         except BaseException as error:
             end = error
+        self._put(held)
         self._put(end)
 
-    def _put(self, item: Item | Skipped | BaseException | None) -> None:
+    def _put(self, items: list[Item | Skipped] | BaseException | None) -> None:
         while not self._ended.is_set():
             with contextlib.suppress(queue.Full):
-                self._queue.put(item, timeout=0.2)
+                self._queue.put(items, timeout=0.2)
                 return
 
     def __iter__(self) -> Iterator[Item | Skipped]:
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        while (items := self._queue.get()) is not None:
+            if isinstance(items, BaseException):
+                raise items
+            yield from items
 
     def close(self) -> None:
         self._ended.set()
@@ -264,13 +286,13 @@ class Job:
         """What no earlier run has done; None now and then, where nothing is to do."""
         entries = None if manifest is None else manifest.files()
         entry = None
-        extension = self.work.extension
+        extension, goes_on = self.work.extension, bool(len(self.journal))
         for item in listing:
             if isinstance(item, Skipped):
                 listing.counts.skipped += 1
                 self.said("skipped", item)
                 continue
-            before = self.journal.get(self.work.name_of(item.name))
+            before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
             if before is not None and before.state == item.state:
                 listing.counts.before += 1
                 listing.counts.done_bytes += item.size
@@ -309,7 +331,8 @@ class Job:
                     while not runner.has_room():
                         self._note(runner.collect(wait=True), counts, watch)
                     runner.submit(todo)
-                self._note(runner.collect(wait=False), counts, watch)
+                if outcomes := runner.collect(wait=False):
+                    self._note(outcomes, counts, watch)
             runner.flush()
             while outcomes := runner.collect(wait=True):
                 self._note(outcomes, counts, watch)

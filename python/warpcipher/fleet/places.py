@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import stat
@@ -25,7 +26,11 @@ from .. import stores
 from .._new_file import NewFile
 from .._tree_names import is_own
 from ..formats.sealed import Regular
+from ..formats.whole import write_whole
+from ..stores.store import Store
 
+SHORT = 1 << 20
+"""Bytes of an object that is read and written whole, in one request each."""
 PRIVATE = ".warpcipher-"
 """What the names of journals and of unfinished outputs begin with."""
 _OWN = re.compile(r"\.warpcipher-(journal.*|[0-9a-f]+\.part)", re.DOTALL)
@@ -175,6 +180,38 @@ def _regular(descriptor: int) -> Regular:
     return Regular(descriptor)
 
 
+class Held(io.BytesIO):
+    """A short object of a store, all of it: one request, whatever is read."""
+
+    def __exit__(self, *_: object) -> None:
+        """An error may still hold a view of it, with which it cannot be closed."""
+
+    @property
+    def size(self) -> int:
+        return len(self.getbuffer())
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return bytes(self.getbuffer()[offset : offset + length])
+
+
+class _Stores:
+    """The stores of folders and prefixes: a URL is looked up once, not for each of millions of
+    objects. Of one process: it does not travel."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Store, str]] = {}
+
+    def __reduce__(self) -> tuple[type[_Stores], tuple[()]]:
+        return _Stores, ()
+
+    def find(self, root: str, name: str) -> tuple[Store, str]:
+        """The store of an object, and its path there."""
+        found = self._known.get(root)
+        if found is None:
+            found = self._known[root] = stores.store_of(root)
+        return found[0], join(found[1], name) if name and found[1] else found[1] + name
+
+
 class Items:
     """What a job reads. roots: the folders, prefixes and objects, each under its first part of a
     name; {"": place}: one folder or prefix, under no further name."""
@@ -190,6 +227,7 @@ class Items:
         self.roots = dict(roots)
         self.prefixes = prefixes
         self._keys = keys
+        self._stores = _Stores()
 
     def __iter__(self) -> Iterator[Item | Skipped]:
         """All of them, in order, as they are listed. Raises OSError."""
@@ -221,15 +259,15 @@ class Items:
     def open(self, item: Item) -> Any:
         """The object, to be read: `readinto`, `read_at`, `size`. Raises OSError; an object of a
         store that has changed since it was listed is one (ESTALE)."""
-        place = self.place(item.name)
-        if stores.is_url(place):
+        top, rest = ("", item.name) if "" in self.roots else item.name.partition("/")[::2]
+        root, place = self.roots[top], self.place(item.name)
+        if stores.is_url(root):
             info = stores.ObjectInfo(place, item.size, item.modified, item.version or None)
-            return stores.open_object(place, info)
-        if "" in self.roots:
-            root, parts = self.roots[""], item.name.split("/")
-        else:
-            top, *parts = item.name.split("/")
-            root = self.roots[top]
+            store, path = self._stores.find(root, rest)
+            if item.size > SHORT:
+                return stores.ObjectFile(store, path, info)
+            return Held(store.read(path, 0, item.size, info) if item.size else b"")
+        parts = rest.split("/") if rest else []
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         if not parts:
             return _regular(os.open(root, flags))
@@ -247,6 +285,7 @@ class Target:
 
     def __init__(self, place: str) -> None:
         self.place_of_all = place
+        self._stores = _Stores()
 
     def place(self, name: str) -> str:
         return join(self.place_of_all, name)
@@ -284,6 +323,17 @@ class Target:
             if item is not None:
                 os.utime(new.fileno(), ns=(item.modified, item.modified))
             new.give_name(replace=replace)
+
+    def write_short(
+        self, name: str, data: memoryview, item: Item | None = None, *, replace: bool = True
+    ) -> None:
+        """A short object, whole. As `writing`."""
+        if stores.is_url(self.place_of_all):
+            store, path = self._stores.find(self.place_of_all, name)
+            store.write_short(path, data, replace=replace)
+            return
+        with self.writing(name, item, replace=replace) as file:
+            write_whole(file, data)
 
     def opened(self, name: str) -> Any:
         """An object that is there, to be read. Raises OSError."""

@@ -20,7 +20,7 @@ from ..formats.rewrap import Rewrapped
 from ..formats.sealed import Probed, Sealed
 from ..formats.trees import Entry, head_of
 from .journal import Done
-from .places import Item, Items, Target
+from .places import Held, Item, Items, Target
 
 Task = Literal["encrypt", "decrypt", "check", "rekey", "rewrap"]
 
@@ -204,6 +204,8 @@ class Work:
             if sealed.new is not None:
                 return self._change(sealed, sealed.new, item, entry, opened, stopped)
             options = self.options_of(sealed, item, opened)
+            if isinstance(opened, Held):
+                return self._do_short(sealed, item, entry, options, opened.getbuffer())
             source = _Reader(opened, stopped)
             with self._writing(item, entry) as target:
                 writer = _Writer(target)
@@ -222,6 +224,29 @@ class Work:
                 if source.count != item.size:
                     raise OSError(errno.ESTALE, CHANGED)
         return self._done(item, entry, *sizes, head)
+
+    def _do_short(
+        self, sealed: Sealed, item: Item, entry: Entry | None, options: Options, data: memoryview
+    ) -> Done:
+        """A short object, whose bytes are `data`."""
+        try:
+            if self.task == "encrypt":
+                made = sealed.encrypt_short(data, options)
+            else:
+                made = sealed.decrypt_short(data, options)
+        except (wc.InvalidTag, FormatError):
+            _compare(entry, data[:HEAD_SIZE])
+            raise
+        _compare(entry, data[:HEAD_SIZE])
+        if self.task == "encrypt":
+            sizes, head = (len(data), len(made)), made[:HEAD_SIZE]
+        else:
+            _compare_size(entry, len(made))
+            sizes, head = (len(made), len(data)), data[:HEAD_SIZE]
+        if self.target is not None:
+            name, of = self.output_of(item.name), self._attributes(item, entry)
+            self.target.write_short(name, made, of, replace=self.replace)
+        return self._done(item, entry, *sizes, bytes(head))
 
     def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, head: bytes) -> Done:
         mode, modified = NO_MODE if item.mode is None else item.mode, item.modified
@@ -318,15 +343,18 @@ class Work:
         if self.target is None:
             yield None
             return
-        of = item
-        if entry is not None:
-            mode = None if entry.mode == NO_MODE else entry.mode
-            of = item._replace(modified=entry.mtime, mode=mode)
-        name = self.output_of(item.name)
-        with self.target.writing(
-            name, of if self.preserves else None, replace=self.replace
-        ) as writer:
+        of = self._attributes(item, entry)
+        with self.target.writing(self.output_of(item.name), of, replace=self.replace) as writer:
             yield writer
+
+    def _attributes(self, item: Item, entry: Entry | None) -> Item | None:
+        """Whose time and permissions a local file gets."""
+        if not self.preserves:
+            return None
+        if entry is None:
+            return item
+        mode = None if entry.mode == NO_MODE else entry.mode
+        return item._replace(modified=entry.mtime, mode=mode)
 
     def options_of(self, sealed: Sealed, item: Item, opened: Any) -> Options:
         """The options of an object, which is open."""
@@ -350,10 +378,10 @@ def _compare_size(entry: Entry | None, size: int) -> None:
         raise wc.InvalidTag(f"{size} bytes of plaintext, and the manifest says {entry.size}")
 
 
-def _compare(entry: Entry | None, begins: bytes) -> None:
+def _compare(entry: Entry | None, begins: bytes | memoryview) -> None:
     """Raises ExchangedError where an object is not the one of the manifest. begins: its first
     bytes."""
-    head = head_of(begins)
+    head = head_of(bytes(begins))
     if entry is not None and head != entry.head:
         raise ExchangedError(
             "exchanged or renamed, of another tree, of another time, or damaged: the manifest "

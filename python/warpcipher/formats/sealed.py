@@ -21,6 +21,7 @@ from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
 from ..stores.store import shown
 from .base import wipe
 from .layout import FormatError
+from .short import decrypt_short, encrypt_short
 from .stream import decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
 
@@ -153,6 +154,14 @@ class Sealed:
     def decrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
         """Raises as `decrypt_stream`."""
         decrypt_stream(reader, writer, self._opening, format=self.format.name, options=options)
+
+    def encrypt_short(self, text: memoryview, options: Options) -> memoryview:
+        """A whole file, of a short text. Raises as `encrypt_stream`."""
+        return encrypt_short(text, self.key, self.format, options)
+
+    def decrypt_short(self, file: memoryview, options: Options) -> memoryview:
+        """The text of a short file. Raises as `decrypt_stream`."""
+        return decrypt_short(file, self._opening, self.format, options)
 
     def opened(self, source: SeekableReader, options: Options) -> DecryptedFile:
         """The text of a file. Raises as `DecryptingReader`."""

@@ -71,18 +71,25 @@ class CloudStore(Store):
 
     @contextlib.contextmanager
     def told(self, path: str) -> Iterator[None]:
-        """Errors of obstore as those of files: with the URL, and without headers and queries."""
+        """What is raised as `translated` says."""
         try:
             yield
-        except (OSError, self._obstore.exceptions.BaseError) as error:
-            if getattr(error, "errno", None) is not None:  # not of obstore
+        except Exception as error:
+            failure = self.translated(path, error)
+            if failure is error:
                 raise
-            raise self._failure(path, error) from None
-        except ValueError as error:
-            if "parse path" not in str(error):
-                raise
+            raise failure from None
+
+    def translated(self, path: str, error: Exception) -> Exception:
+        """Errors of obstore as those of files: with the URL, and without headers and queries.
+        Others as they are."""
+        if isinstance(error, (OSError, self._obstore.exceptions.BaseError)):
+            if getattr(error, "errno", None) is None:
+                return self._failure(path, error)
+        elif isinstance(error, ValueError) and "parse path" in str(error):
             text = "a name with empty parts, . or .. is read by no path"
-            raise OSError(errno.EINVAL, text, self.url(path)) from None
+            return OSError(errno.EINVAL, text, self.url(path))
+        return error
 
     def _failure(self, path: str, error: BaseException) -> OSError:
         text, url = str(error).partition("\n\nDebug source")[0], self.url(path)
@@ -115,11 +122,13 @@ class CloudStore(Store):
 
     def read(self, path: str, offset: int, length: int, info: ObjectInfo) -> Buffer:
         options = {"range": (offset, offset + length), "if_match": info.version}
-        try:
-            with self.told(path):
-                data: Buffer = self._obstore.get(self._bucket, path, options=options).bytes()
-        except FileNotFoundError:
-            raise changed(info.url) from None
+        try:  # without `told`, which takes as much time as all else here
+            data: Buffer = self._obstore.get(self._bucket, path, options=options).bytes()
+        except Exception as error:
+            failure = self.translated(path, error)
+            if isinstance(failure, FileNotFoundError):
+                failure = changed(info.url)
+            raise failure from None
         if len(data) != length:  # type: ignore[arg-type]
             raise changed(info.url)
         return data
@@ -141,10 +150,13 @@ class CloudStore(Store):
             self._bucket, path, buffer_size=part, max_concurrency=IN_FLIGHT
         )
 
-    def put_new(self, path: str, data: Buffer) -> None:
-        """A short object, on the condition that there is none."""
-        with self.told(path):
-            self._obstore.put(self._bucket, path, data, mode="create", use_multipart=False)
+    def write_short(self, path: str, data: Buffer, *, replace: bool) -> None:
+        """The condition that there is no object is the store's."""
+        try:
+            mode = "overwrite" if replace else "create"
+            self._obstore.put(self._bucket, path, data, mode=mode, use_multipart=False)
+        except Exception as error:
+            raise self.translated(path, error) from None
 
     def refuse(self, path: str) -> None:
         """Raises FileExistsError where there is an object."""
@@ -191,7 +203,7 @@ class _CloudUpload:
 
     def finish(self) -> None:
         if self._writer is None:
-            self._store.put_new(self._path, self._held)
+            self._store.write_short(self._path, self._held, replace=False)
             return
         with self._store.told(self._path):
             if not self._replace:

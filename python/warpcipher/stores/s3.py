@@ -5,7 +5,6 @@ the server copies, and parts that become an object only where there is none."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import errno
 import os
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
+from xml.etree import ElementTree
 
 from . import cloud
 from .store import IN_FLIGHT, ObjectInfo, Store, changed, exists, failure
@@ -60,6 +60,7 @@ class S3Store(cloud.CloudStore):
         if public:
             config.signature_version = self._botocore.UNSIGNED
         self.client = session.client("s3", config=config)
+        self.client.meta.events.register("before-parse.s3.ListObjectsV2", _take_contents)
         self.bucket = bucket
         credentials: Any = None if public else session.get_credentials()
         if credentials is None and not public:
@@ -91,28 +92,27 @@ class S3Store(cloud.CloudStore):
             **self._common,
         )
 
-    @contextlib.contextmanager
-    def told(self, path: str) -> Iterator[None]:
+    def translated(self, path: str, error: Exception) -> Exception:
         """As the base class, of boto3's errors too."""
         errors = self._botocore.exceptions
-        try:
-            with super().told(path):
-                yield
-        except errors.ClientError as error:
+        if isinstance(error, errors.ClientError):
             code = error.response.get("Error", {}).get("Code", "")
-            raise failure(self.url(path), code, code) from None
-        except errors.BotoCoreError as error:
-            raise failure(self.url(path), "", type(error).__name__) from None
+            return failure(self.url(path), code, code)
+        if isinstance(error, errors.BotoCoreError):
+            return failure(self.url(path), "", type(error).__name__)
+        if isinstance(error, ElementTree.ParseError):
+            return failure(self.url(path), "", "an answer that is no XML")
+        return super().translated(path, error)
 
     def listing(self, folder: str) -> Iterator[ObjectInfo]:
         pages = self.client.get_paginator("list_objects_v2")
         with self.told(folder):
             for page in pages.paginate(Bucket=self.bucket, Prefix=folder):
-                for found in page.get("Contents", ()):
-                    if found["Size"] or not found["Key"].endswith("/"):
-                        moment = int(found["LastModified"].timestamp() * 1_000_000) * 1000
+                for found in page["Contents"]:
+                    if found["Size"] != "0" or not found["Key"].endswith("/"):
+                        moment = int(_seconds(found["LastModified"]) * 1_000_000) * 1000
                         yield ObjectInfo(
-                            self.url(found["Key"]), found["Size"], moment, found["ETag"]
+                            self.url(found["Key"]), int(found["Size"]), moment, found["ETag"]
                         )
 
     def writer(self, path: str, part: int, *, replace: bool) -> Any:
@@ -195,6 +195,29 @@ class S3Store(cloud.CloudStore):
         if tags:
             kept["Tagging"] = urlencode({tag["Key"]: tag["Value"] for tag in tags})
         return kept
+
+
+def _take_contents(
+    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
+) -> None:
+    """Takes the objects out of a page of a listing before botocore parses it, which takes 70
+    microseconds for each; these take 8. The fields are text."""
+    if response_dict["status_code"] != 200:
+        return
+    page = ElementTree.fromstring(response_dict["body"])  # noqa: S314 - as botocore reads it
+    tag = page.tag.removesuffix("ListBucketResult") + "Contents"
+    objects = page.findall(tag)
+    customized_response_dict["Contents"] = [
+        {field.tag.rpartition("}")[2]: field.text or "" for field in found} for found in objects
+    ]
+    for found in objects:
+        page.remove(found)
+    response_dict["body"] = ElementTree.tostring(page)
+
+
+def _seconds(moment: str) -> float:
+    """Since 1970, of `2026-11-29T07:00:00.000Z`."""
+    return datetime.datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
 
 
 class Parts:

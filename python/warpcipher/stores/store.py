@@ -71,6 +71,11 @@ class Store(abc.ABC):
         self, path: str, *, replace: bool, size: int | None
     ) -> AbstractContextManager[Upload]: ...
 
+    def write_short(self, path: str, data: Buffer, *, replace: bool) -> None:
+        """A short object, whole. Raises as `writing`."""
+        with self.writing(path, replace=replace, size=len(memoryview(data))) as upload:
+            upload.write(data)
+
     @abc.abstractmethod
     def remove(self, path: str) -> None: ...
 
