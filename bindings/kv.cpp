@@ -41,14 +41,14 @@ class Aads {
  public:
   Aads(nb::handle prefix, nb::handle hashes, std::span<const std::uint64_t> positions, std::size_t count) {
     const Operand common(prefix, "aad", Operand::Use::read);
-    const nb::object items = nb::steal(PySequence_Fast(hashes.ptr(), "hashes is no sequence"));
-    if (!items.is_valid()) throw nb::python_error();
-    if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr())) != count) {
+    const nb::list items(hashes);
+    if (items.size() != count) {
       throw nb::value_error("hashes does not have one for each block");
     }
     ends_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      const Operand hash(PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)), "hash", Operand::Use::read);
+      const nb::object item = items[i];
+      const Operand hash(item, "hash", Operand::Use::read);
       std::uint8_t position[8];
       store_be64(position, positions.empty() ? 0 : positions[i]);
       bytes_.insert(bytes_.end(), common.data(), common.data() + common.size());
