@@ -17,6 +17,7 @@ MOST_LINES = 600  # CONTRIBUTING.md asks for about 500
 
 NAMESPACE = re.compile(r"(?:inline )?namespace ([A-Za-z0-9_:]+) \{")
 END = re.compile(r"\}  // namespace ([A-Za-z0-9_:]+)")
+UNSTABLE = re.compile(r"\bPy(?:Sequence_Fast|\w+_(?:GET|SET)_(?:ITEM|SIZE))\w*")
 TYPE = re.compile(r"(?:struct|class|enum class) ([A-Za-z0-9_]+)(?: final)?(?: : .*)? \{")
 
 
@@ -57,11 +58,15 @@ def types() -> Iterator[str]:
             yield f"{name} is in {' and in '.join(files)}"
 
 
-def interpreter_lock() -> Iterator[str]:
-    """bindings/gil.hpp says why nanobind's own way is not taken."""
+def bindings() -> Iterator[str]:
+    """bindings/gil.hpp says why nanobind's own way to the interpreter's lock is not taken. From
+    Python 3.12 on a wheel uses the stable ABI, which an older Python does not check."""
     for path in [*(ROOT / "bindings").rglob("*pp"), *(ROOT / "measure/bindings").rglob("*pp")]:
-        if "gil_scoped" in path.read_text(encoding="utf-8"):
+        text = path.read_text(encoding="utf-8")
+        if "gil_scoped" in text:
             yield f"{path.relative_to(ROOT)} takes the interpreter's lock in nanobind's way"
+        for name in UNSTABLE.findall(text):
+            yield f"{path.relative_to(ROOT)} uses {name}, which is not in the stable ABI"
 
 
 def private_names() -> Iterator[str]:
@@ -136,7 +141,7 @@ def address() -> Iterator[str]:
 
 
 def main() -> None:
-    checks = (lengths, types, interpreter_lock, private_names, workflows, versions, address)
+    checks = (lengths, types, bindings, private_names, workflows, versions, address)
     if faults := [fault for check in checks for fault in check()]:
         sys.exit("\n".join(faults))
 
