@@ -29,6 +29,25 @@ void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
   gf128::store(counter, gcm_first_counter(message.iv, message.iv_len, hash_key));
 }
 
+// GCM: E(J0), and the first counter of the text.
+struct GcmStart {
+  Block mask;
+  Block counter;
+};
+
+GcmStart gcm_start_of(const Message& message) {
+  std::uint8_t counter[16], mask[16];
+  make_first_counter(message, counter);
+  aes::encrypt_block(aes_key_state(*message.key).schedule, counter, mask);
+  add_be32(counter, 1);
+  const GcmStart found{to_block(mask, sizeof mask), to_block(counter, sizeof counter)};
+  secure_wipe(mask, sizeof mask);
+  return found;
+}
+
+// For so few the host is faster than a launch.
+constexpr std::size_t most_masks_of_host = 8;
+
 // The IV, or the first 16 bytes of it; J0 for GCM, Ctr0 for CCM.
 Block first_block_of(const Message& message) {
   const Mode mode = message.algorithm().mode.id;
@@ -66,7 +85,9 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   hash_views_ = upload_.reserve<HashView>(batch_.algorithm.is_aead() ? count : 0);
   first_chunk_ = upload_.reserve<std::uint64_t>(batch_.algorithm.is_aead() ? count + 1 : 0);
   aad_ = upload_.reserve<std::uint8_t>(aad_len_);
-  masks_ = upload_.reserve_on_device<Block>(batch_.algorithm.is_aead() && !batch_.is_chacha() ? count : 0);
+  const bool has_masks = batch_.algorithm.is_aead() && !batch_.is_chacha();
+  const bool masks_on_host = batch_.is_gcm() && derived_on_host && count <= most_masks_of_host;
+  masks_ = masks_on_host ? upload_.reserve<Block>(count) : upload_.reserve_on_device<Block>(has_masks ? count : 0);
   upload_.allocate(stream);
 
   const auto keys = static_cast<std::uint32_t>(keys_.size());
@@ -82,6 +103,11 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   batch_.plan = batch_.plan_of();
 
   fill_views();
+  for (std::size_t i = 0; masks_on_host && i < count; ++i) {
+    const GcmStart start = gcm_start_of(group[i]);
+    upload_.host(masks_)[i] = start.mask;
+    upload_.host(views_)[i].start = start.counter;
+  }
   std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
   if (is_lone_siv) siv_keys_.fill(upload_);
   if (derived_on_host) aes_keys_.fill(upload_);
@@ -90,7 +116,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   }
   if (batch_.algorithm.is_aead()) fill_hashes();
   upload_.send();
-  encrypt_first_blocks(batch_, batch_.algorithm.is_aead() ? upload_.device(masks_) : nullptr);
+  if (!masks_on_host) encrypt_first_blocks(batch_, batch_.algorithm.is_aead() ? upload_.device(masks_) : nullptr);
   if (batch_.is_gcm()) batch_.hashes.hash_keys = aes_keys_.hash_keys();
 }
 
@@ -202,28 +228,22 @@ namespace {
 
 // GCM, in the order of execute(): if a tag is checked first, the text comes last.
 Status run_gcm_message(const Message& message, const LaunchPlan& plan, const Device& device, Stream stream) {
-  std::uint8_t counter[16], mask[16];
-  make_first_counter(message, counter);
-  aes::encrypt_block(aes_key_state(*message.key).schedule, counter, mask);
-  const Block mask_block = to_block(mask, sizeof mask);
-  secure_wipe(mask, sizeof mask);
-  add_be32(counter, 1);
-  const Block start = to_block(counter, sizeof counter);
+  const GcmStart first = gcm_start_of(message);
   const bool has_text = message.in_len != 0;
   const ghash::GhashAlgorithm algorithm = plan.ghash->chosen;
   const auto run_text = [&](const std::uint32_t* verdict) {
-    if (has_text) lane_table::run_one(device, stream, plan.text->chosen, message, start, verdict);
+    if (has_text) lane_table::run_one(device, stream, plan.text->chosen, message, first.counter, verdict);
   };
   if (message.direction == Direction::encrypt || message.compute_tag) {
     if (message.direction == Direction::encrypt) run_text(nullptr);
-    ghash::authenticate_one(device, stream, algorithm, message, mask_block, nullptr);
+    ghash::authenticate_one(device, stream, algorithm, message, first.mask, nullptr);
     if (message.direction == Direction::decrypt) run_text(nullptr);
     return Status::ok;
   }
   std::uint32_t verdict = 0;
   const StreamBuffer word(sizeof verdict, stream, Wiping::needless);
   auto* const on_device = reinterpret_cast<std::uint32_t*>(word.data());
-  ghash::authenticate_one(device, stream, algorithm, message, mask_block, on_device);
+  ghash::authenticate_one(device, stream, algorithm, message, first.mask, on_device);
   run_text(on_device);
   check(cudaMemcpyAsync(&verdict, on_device, sizeof verdict, cudaMemcpyDeviceToHost, native(stream)),
         "copy the verdict of a tag from the device");
