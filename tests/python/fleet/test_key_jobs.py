@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from click.testing import CliRunner
+from job_support import invoke as do
+from job_support import plain
 from step_store import Killed, StepStore, step_store
 from warpcipher import formats, keys, stores
-from warpcipher.cli.app import cli
 from warpcipher.cluster import objects
 from warpcipher.fleet import journal, work
 from warpcipher.fleet.job import Todo
@@ -55,15 +55,6 @@ def store(monkeypatch: pytest.MonkeyPatch, there: Path) -> Iterator[StepStore]:
         yield made
 
 
-def do(*arguments: str, expect: int = 0) -> str:
-    """Runs a command in this process; returns what it printed."""
-    done = CliRunner().invoke(cli, list(arguments))
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == expect, done.output
-    return done.output
-
-
 def alone(store: StepStore, suffix: str) -> None:
     """Objects of no tree, below step://sealed."""
     key: Any = ME.recipient if suffix == "age" else Path("key").read_bytes()
@@ -75,14 +66,6 @@ def alone(store: StepStore, suffix: str) -> None:
         store.put(f"sealed/{name}.{suffix}", sealed.getvalue())
 
 
-def below(store: StepStore, prefix: str) -> dict[str, bytes]:
-    return {
-        path.removeprefix(prefix): data
-        for path, (data, _, _) in store.objects.items()
-        if path.startswith(prefix) and "/.warpcipher-" not in path
-    }
-
-
 def opens(suffix: str) -> tuple[str, ...]:
     """The options of the new key."""
     return ("-i", "you") if suffix == "age" else ("--key", "other")
@@ -91,7 +74,7 @@ def opens(suffix: str) -> tuple[str, ...]:
 def are_plain(store: StepStore, suffix: str, *more: str, source: str = "step://new") -> None:
     """Whether the new key, and only that, opens all of it."""
     do("decrypt", source, "-o", "step://back", "--force", *opens(suffix), *more)
-    assert below(store, "back/") == below(store, "in/")
+    assert plain(store, "back/") == plain(store, "in/")
     old = ("-i", "me") if suffix == "age" else ("--key", "key")
     do("check", source, *old, *more, expect=3)
 
@@ -127,7 +110,7 @@ def test_objects_in_place(store: StepStore, change: tuple[str, ...], suffix: str
     alone(store, suffix)
     place = ("--in-place",) if change == REKEY else ("--copy",)
     assert f"{len(NAMES)} objects done" in do(*change, *place, "step://sealed/", "-v")
-    assert below(store, "sealed/").keys() == {f"{name}.{suffix}" for name in NAMES}
+    assert plain(store, "sealed/").keys() == {f"{name}.{suffix}" for name in NAMES}
     are_plain(store, suffix, "--no-manifest", source="step://sealed")
     if change == REKEY:
         do(*change, *place, "step://sealed/")  # the new key opens them: they are done
@@ -172,7 +155,7 @@ def test_killed_at_random(
         assert {line["state"] for line in lines} <= {"done", "complete"}, seed
         new, more = ("step://sealed", ["--no-manifest"]) if in_place else ("step://new", [])
         do("decrypt", new, "-o", "step://back", "--force", *opens(suffix), *more)
-        assert below(store, "back/") == below(store, "in/"), seed
+        assert plain(store, "back/") == plain(store, "in/"), seed
         assert not [path for path in store.objects if path.endswith(".part")], seed
 
 
@@ -184,7 +167,7 @@ def test_wrong_and_exchanged_keys(store: StepStore, change: tuple[str, ...], suf
         exchanged = ("rewrap", "-i", "you", "-r", str(ME.recipient))
     do(*exchanged, f"step://{suffix}", "-o", "step://new", expect=3)
     do(*exchanged, f"step://{suffix}", "-o", "step://new", "--no-manifest", expect=3)
-    assert below(store, "new/") == {}
+    assert plain(store, "new/") == {}
     assert {path: store.objects[path] for path in before} == before
 
 
@@ -197,7 +180,7 @@ def test_an_object_that_fails(store: StepStore, change: tuple[str, ...], suffix:
     store.objects[f"{suffix}/z.{suffix}"] = bytes(data), *whole[1:]
     given = (*change, f"step://{suffix}", "-o", "step://new")
     assert "the manifest lists another object" in do(*given, expect=3)
-    assert below(store, "new/").keys() == {
+    assert plain(store, "new/").keys() == {
         "MANIFEST.warpcipher",
         *(f"{name}.{suffix}" for name in NAMES if name != "z"),
     }
@@ -284,10 +267,10 @@ def test_dry_run_and_filters(store: StepStore) -> None:
     given = (*REKEY, "step://cobblestone", "-o", "step://new", "--include", "*.jpg")
     text = do(*given, "--dry-run")
     assert text.count(" -> step://new/") == 2
-    assert below(store, "new/") == {}
+    assert plain(store, "new/") == {}
     do(*given)
     do("decrypt", "step://new", "-o", "step://back", "--key", "other")
-    assert below(store, "back/").keys() == {"a/2.jpg", "b/c/d.jpg"}
+    assert plain(store, "back/").keys() == {"a/2.jpg", "b/c/d.jpg"}
 
 
 def test_tasks_of_a_cluster_carry_no_key(there: Path) -> None:
