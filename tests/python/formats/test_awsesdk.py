@@ -8,6 +8,7 @@ import io
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import warpcipher as wc
@@ -260,6 +261,30 @@ def test_other_keys_for_a_message(tmp_path: Path) -> None:
         formats.rewrap_file(path, KEY, OTHER)
 
 
+class _Kms:
+    """One key in every Region: its data key is zeros."""
+
+    def generate_data_key(self, **asked: Any) -> dict[str, Any]:
+        return {**self.decrypt(**asked), "CiphertextBlob": b"sealed"}
+
+    def decrypt(self, **asked: Any) -> dict[str, Any]:
+        return {"KeyId": asked["KeyId"], "Plaintext": bytes(32)}
+
+
+def test_a_multi_region_key_opens_in_another_region() -> None:
+    def arn(region: str, identity: str) -> str:
+        return f"arn:aws:kms:{region}:1:key/{identity}"
+
+    made = sealed_of(b"text", awsesdk.Options(), awsesdk.KMS(arn("eu-west-1", "mrk-1"), _Kms()))
+    assert opened(made, key=awsesdk.KMS(arn("us-east-1", "mrk-1"), _Kms())) == b"text"
+    for identity in ("mrk-2", "1"):
+        with pytest.raises(InvalidTag, match="none for a key"):
+            opened(made, key=awsesdk.KMS(arn("eu-west-1", identity), _Kms()))
+    made = sealed_of(b"text", awsesdk.Options(), awsesdk.KMS(arn("eu-west-1", "1"), _Kms()))
+    with pytest.raises(InvalidTag, match="none for a key"):
+        opened(made, key=awsesdk.KMS(arn("us-east-1", "1"), _Kms()))
+
+
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
@@ -285,3 +310,16 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("check", "--key", "key", "--suite", "0x0378", "plain.awsesdk")
     for wrong in (("--suite", "x"), ("--encryption-context", "a"), (*context, *context)):
         run("encrypt", "--key", "key", *wrong, "-f", "plain", code=2)
+    run("encrypt", "--key", "key", "--suite", "0x0478", "-f", "plain")
+    run("keygen", "--format", "awsesdk", "new")
+    run("rewrap", "--key", "key", "--new-key", "new", "plain.awsesdk")
+    assert "none for a key" in run("check", "--key", "key", "plain.awsesdk", code=3)
+    run("check", "--key", "new", "plain.awsesdk")
+    run("keygen", "--format", "cobblestone-256", "bytes")
+    run("rekey", "--key", "new", "--new-key", "bytes", "-o", "plain.cobblestone", "plain.awsesdk")
+    run("rekey", "--key", "bytes", "--new-key", "key", "-o", "back.awsesdk", "plain.cobblestone")
+    run("decrypt", "--key", "key", "-o", "again", "-f", "back.awsesdk")
+    assert Path("again").read_bytes() == paint(9000)
+    assert "its key is gone" in run(
+        *("rewrap", "--key", "key", "--new-key", "new", "back.awsesdk"), code=2
+    )

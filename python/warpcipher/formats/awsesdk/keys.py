@@ -185,7 +185,8 @@ class KMS(_Key):
     """A symmetric key of AWS KMS, asked through boto3. key: its ARN; to encrypt also that of an
     alias. client: of boto3; None: one for the ARN's region, with the credentials that boto3 finds.
 
-    To decrypt the message must name this ARN, and the KMS must answer with it, as the SDK demands.
+    To decrypt the message must name this ARN, or that of the same multi-Region key in another
+    Region, and the KMS must answer with this one, as the SDK demands.
     """
 
     key: str
@@ -237,7 +238,8 @@ class KMS(_Key):
         return self._encrypted(self._ask("encrypt", context, Plaintext=bytes(data_key)))
 
     def owns(self, key: EncryptedKey) -> bool:
-        return (key.provider, key.info) == (PROVIDER.encode(), self.key.encode())
+        named = key.info.decode("utf-8", "replace")
+        return key.provider == PROVIDER.encode() and _anywhere(named) == _anywhere(self.key)
 
     def unwrap(self, key: EncryptedKey, context: Mapping[str, str]) -> bytes:
         answer = self._ask("decrypt", context, CiphertextBlob=key.sealed)
@@ -245,6 +247,11 @@ class KMS(_Key):
             raise DataKeyError(f"the KMS answered with another key, {answer['KeyId']}")
         data_key: bytes = answer["Plaintext"]
         return data_key
+
+
+def _anywhere(arn: str) -> str:
+    """The ARN of a key; of a multi-Region key without its Region, as all its copies are one key."""
+    return re.sub(r"^(arn:[^:]+:kms:)[^:]+(:[^:]+:key/mrk-)", r"\1*\2", arn)
 
 
 AnyKey = RawAES | RawRSA | KMS
