@@ -85,6 +85,21 @@ def view_bytes(name: str, value: Any) -> memoryview:
     return memoryview(value).cast("B")
 
 
+def parse_device(device: object) -> int | None:
+    """The CUDA ordinal of a device argument; None for host memory. ValueError."""
+    text = str(device)  # of a torch.device, too
+    if text == "cpu":
+        return None
+    if text == "cuda":
+        return 0
+    number = text.removeprefix("cuda:")
+    if number.isascii() and number.isdecimal():
+        return int(number)
+    raise ValueError(
+        f"device is {device!r}: expected 'cpu', 'cuda', 'cuda:0' or the number of a GPU"
+    )
+
+
 def is_decrypt(direction: str) -> bool:
     """Reads the `direction` argument; ValueError for a name that is not known."""
     if direction == "encrypt":

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arguments import parse_device
 from .crypto import wipe_any
 from .footer import PLAIN_MAGIC
 from .image import Image, enclosed
@@ -16,14 +17,14 @@ class Device:
     """One GPU. device: its CUDA ordinal, or "cuda:N"."""
 
     def __init__(self, device: int | str) -> None:
-        ordinal = str(device).removeprefix("cuda:")
-        if not ordinal.isdigit():
+        ordinal = parse_device(device)
+        if ordinal is None:
             raise ValueError(f"device is {device!r}: expected the number of a GPU, or 'cuda:0'")
         try:
             self._cupy: Any = importlib.import_module("cupy")
         except ImportError:
             raise ValueError("device= needs CuPy: pip install cupy-cuda13x") from None
-        self._device = self._cupy.cuda.Device(int(ordinal))
+        self._device = self._cupy.cuda.Device(ordinal)
 
     def empty(self, size: int) -> Any:
         """An array of bytes there, with any content."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .. import _native
 from .._uncopied import Uncopied
-from ..arguments import require_int
+from ..arguments import parse_device, require_int
 from ..arrays import choose_stream, finished, library_of, size_of, stream_pointer
-from ..random.arrays import NewArray, choose_library, open_target, parse_device
+from ..random.arrays import NewArray, choose_library, open_target
 from .generators import Prg
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _fill(
     stream: StreamLike,
     call: Any,
 ) -> Any:
-    ordinal = parse_device(device)
+    ordinal = None if device is None else parse_device(device)
     new = None
     if out is None:
         new = NewArray(choose_library(library, ordinal), ordinal, shape, DTYPES[keys.group])

@@ -188,22 +188,6 @@ def empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return module.empty(shape, numpy_dtype(dtype))
 
 
-def parse_device(device: object) -> int | None:
-    """The CUDA ordinal of a device argument, or None for host memory."""
-    if device is None:
-        return None
-    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
-        return device
-    text = str(device)
-    if text == "cpu":
-        return None
-    if text == "cuda":
-        return 0
-    if text.startswith("cuda:") and text[5:].isascii() and text[5:].isdecimal():
-        return int(text[5:])
-    raise ValueError(f"device is {device!r}: expected 'cpu', 'cuda', 'cuda:1' or a number")
-
-
 def parse_shape(shape: object) -> tuple[int, ...]:
     """A shape argument: a number of elements, or a sequence of extents."""
     try:

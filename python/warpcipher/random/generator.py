@@ -4,53 +4,24 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import importlib
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
-from ..arguments import require_int, require_number
+from ..arguments import parse_device, require_int, require_number
 from . import arrays, discrete, parameters, parts
 from .arrays import NewArray, Target, open_target
 from .source import Source
 from .streams import STREAM_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from .._types import Buffer, StreamLike
 
 ArrayT = TypeVar("ArrayT")
-MethodT = TypeVar("MethodT", bound="Callable[..., Any]")
-
-_ANOTHERS = {
-    "size": "shape, the first argument",
-    "loc": "mean",
-    "scale": "std",
-}
-"""Names of arguments of NumPy's methods, and ours."""
-
-_ANOTHERS_OF_INIT = {"seed": "key, 32 secret bytes, or nothing for a seed of the operating system"}
-
-
-def _hinted(method: MethodT) -> MethodT:
-    """Where a call has another generator's name of an argument, the error has ours."""
-    names = _ANOTHERS_OF_INIT if method.__name__ == "__init__" else _ANOTHERS
-    code = method.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    others = {name: ours for name, ours in names.items() if name not in known}
-
-    @functools.wraps(method)
-    def call(*arguments: Any, **named: Any) -> Any:
-        for name in named:
-            if name in others:
-                title = method.__qualname__.removesuffix(".__init__")
-                raise TypeError(f"{title}() has no argument {name!r}: expected {others[name]}")
-        return method(*arguments, **named)
-
-    return call  # type: ignore[return-value]
 
 
 class Generator(Source):
@@ -91,7 +62,7 @@ class Generator(Source):
 
     __slots__ = ("_device", "_engine", "_library")
 
-    @_hinted
+    @parameters.hinted
     def __init__(
         self,
         key: Buffer | None = None,
@@ -108,7 +79,7 @@ class Generator(Source):
             )
         if not isinstance(engine, str):
             raise TypeError(f"engine is {engine!r}: expected 'auto' or a name of an engine")
-        self._device = arrays.parse_device(device)
+        self._device = None if device is None else parse_device(device)
         self._library = library
         self._engine = engine
         super().__init__(key, algorithm, stream)
@@ -193,7 +164,7 @@ class Generator(Source):
         low, high = parameters.limits(dtype, low, high)
         return self._fill(out, "integers", low, high, stream)
 
-    @_hinted
+    @parameters.hinted
     def randint(
         self,
         low: int,
@@ -251,7 +222,7 @@ class Generator(Source):
         low, high = require_number("low", low), require_number("high", high)
         return self._fill(out, "uniform", low, high, stream)
 
-    @_hinted
+    @parameters.hinted
     def uniform(
         self,
         shape: int | Sequence[int],
@@ -287,7 +258,7 @@ class Generator(Source):
         target[...] = target * std + mean
         return out
 
-    @_hinted
+    @parameters.hinted
     def normal(
         self,
         shape: int | Sequence[int],
@@ -312,7 +283,7 @@ class Generator(Source):
         """Fills an array of floats with exponential numbers of mean `scale`."""
         return self._fill(out, "exponential", require_number("scale", scale), 1, stream)
 
-    @_hinted
+    @parameters.hinted
     def exponential(
         self,
         shape: int | Sequence[int],
@@ -337,7 +308,7 @@ class Generator(Source):
         mean, scale = require_number("mean", mean), require_number("scale", scale)
         return self._fill(out, "laplace", mean, scale, stream)
 
-    @_hinted
+    @parameters.hinted
     def laplace(
         self,
         shape: int | Sequence[int],
@@ -367,7 +338,7 @@ class Generator(Source):
         target[...] = self._fill(words, "uniform", 0.0, 1.0, None) < p
         return out
 
-    @_hinted
+    @parameters.hinted
     def bernoulli(
         self,
         shape: int | Sequence[int],
@@ -472,7 +443,7 @@ class Generator(Source):
         self._draw(8 * elements, write)
         return out
 
-    @_hinted
+    @parameters.hinted
     def discrete_gaussian(
         self,
         shape: int | Sequence[int],
@@ -500,7 +471,7 @@ class Generator(Source):
         """
         return self._sample(out, discrete.Laplace(scale, arrays.dtype_of(out, "out")))
 
-    @_hinted
+    @parameters.hinted
     def discrete_laplace(
         self,
         shape: int | Sequence[int],

@@ -3,15 +3,47 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments import require_number
 from . import arrays
 
 if TYPE_CHECKING:
     from .._types import StreamLike
+
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+_ANOTHERS = {
+    "size": "shape, the first argument",
+    "loc": "mean",
+    "scale": "std",
+}
+"""Names of arguments of NumPy's methods, and ours."""
+
+_ANOTHERS_OF_INIT = {"seed": "key, 32 secret bytes, or nothing for a seed of the operating system"}
+
+
+def hinted(method: MethodT) -> MethodT:
+    """Where a call has another generator's name of an argument, the error has ours."""
+    names = _ANOTHERS_OF_INIT if method.__name__ == "__init__" else _ANOTHERS
+    code = method.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    others = {name: ours for name, ours in names.items() if name not in known}
+
+    @functools.wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        for name in named:
+            if name in others:
+                title = method.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"{title}() has no argument {name!r}: expected {others[name]}")
+        return method(*arguments, **named)
+
+    return call  # type: ignore[return-value]
 
 
 def is_array(x: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from .. import _native
 from .._memory import allocate
+from ..arguments import parse_device
 from .header import DTYPES, FROM_ML_DTYPES, shown
 
 
@@ -251,7 +252,9 @@ def get(framework: str, device: str | int) -> Framework:
     name = _NAMES.get(framework) if isinstance(framework, str) else None
     if name is None:
         raise ValueError(f"framework is {framework!r}: expected one of {', '.join(_NAMES)}")
-    ordinal = cuda_ordinal(device)
+    if str(device) in _NAMES:
+        raise ValueError(f"device is {device!r}, which is a framework: expected a device")
+    ordinal = parse_device(device)
     try:
         return _made(name, device, ordinal)
     except ModuleNotFoundError as error:
@@ -278,23 +281,6 @@ def _made(name: str, device: str | int, ordinal: int | None) -> Framework:
             f'device is {device!r}: NumPy loads to "cpu"; "pt", "jax" and "cupy" load to a GPU'
         )
     return _NumPy()
-
-
-def cuda_ordinal(device: object) -> int | None:
-    """The GPU that a device names in the words of safetensors; None for "cpu". Raises
-    ValueError."""
-    text = str(device)  # a torch.device too
-    if text == "cpu":
-        return None
-    if text == "cuda":
-        return 0
-    number = text.removeprefix("cuda:")
-    if not isinstance(device, bool) and number.isascii() and number.isdigit():
-        return int(number)
-    hint = ", which is a framework" if text in _NAMES else ""
-    raise ValueError(
-        f'device is {device!r}{hint}: expected "cpu", "cuda", "cuda:0" or a GPU\'s number'
-    )
 
 
 LEGACY_STREAM = 1  # the legacy default stream, by DLPack's number

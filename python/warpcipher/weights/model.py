@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 import warpcipher as wc
 
 from .._uncopied import Uncopied
+from ..arguments import parse_device
 from ..formats import FormatError
 from . import frameworks
 from .boxes import box, read_box, tensor_of
@@ -218,7 +219,7 @@ def safe_open(
 
 
 def _framework(name: str, device: str | int, gds: bool) -> Framework:
-    if gds and frameworks.cuda_ordinal(device) is None:
+    if gds and parse_device(device) is None:
         raise ValueError(f"gds reads to a GPU, and device is {device!r}")
     return frameworks.get(name, device)
 

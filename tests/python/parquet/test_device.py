@@ -262,11 +262,11 @@ def test_a_table_on_a_gpu_is_what_a_reader_finds_in_the_image(
     assert set(Device.used) == {0}
 
 
-@pytest.mark.parametrize("device", ["gpu", -1, "cuda:"])
+@pytest.mark.parametrize("device", ["gpu", -1, "cuda:", "cpu"])
 def test_devices_that_are_none(device: Any) -> None:
     with (
         parquet.open(write(table()), KEY) as file,
-        pytest.raises(ValueError, match="expected the number of a GPU"),
+        pytest.raises(ValueError, match=r"expected .*the number of a GPU"),
     ):
         file.column_chunks(device=device)
 

@@ -269,7 +269,7 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     weights.save_file(good, path)
     for device in ("gpu", "cuda:", "cuda:-1", "cuda:x", -1, None, True, "cpu:0"):
-        with pytest.raises(ValueError, match='expected "cpu"'):
+        with pytest.raises(ValueError, match="expected 'cpu'"):
             weights.load_file(path, device=device, framework="np")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match='NumPy loads to "cpu"'):
         weights.load_file(path, device="cuda:1", framework="np")
