@@ -145,12 +145,13 @@ struct AesCode {
     });
   }
 
-  // Takes the control bits out of nodes, or copies them, as masks of blocks.
-  static void take_controls(Seeds& nodes, Seeds& masks, bool stay) {
+  // Takes the control bits out of nodes, or copies them, as masks of blocks. root_bit: in their place.
+  static void take_controls(Seeds& nodes, Seeds& masks, bool stay, std::uint8_t root_bit) {
+    const Vector root = of_block(root_bit, 0);
     const Vector one = of_block(1, 0);
     for (std::size_t v = 0; v < vectors; ++v) {
       const Vector control = nodes[v] & one;
-      if (!stay) nodes[v] = nodes[v] ^ control;
+      if (!stay) nodes[v] = nodes[v] ^ control ^ root;
       masks[v] = reinterpret_cast<Vector>(Longs{} - reinterpret_cast<Longs>(Simd::unpack_low64(control, control)));
     }
   }
@@ -162,7 +163,7 @@ struct AesCode {
     for_groups(nodes, count, 2, out, [&](const std::uint8_t* from, std::uint8_t* to) {
       Seeds seeds, masks, made[2];
       load(from, seeds);
-      take_controls(seeds, masks, is_correlated(G));
+      take_controls(seeds, masks, is_correlated(G), correction.root_bit);
       make<G, 2>(seeds, 0, made);
       for (int c = 0; c < 2; ++c) {
         for (std::size_t v = 0; v < vectors; ++v) made[c][v] = made[c][v] ^ (added[c] & masks[v]);
@@ -186,7 +187,7 @@ struct AesCode {
     for_groups(nodes, count, blocks, out, [&](const std::uint8_t* from, std::uint8_t* to) {
       Seeds seeds, masks, made[blocks];
       load(from, seeds);
-      take_controls(seeds, masks, false);
+      take_controls(seeds, masks, false, correction.root_bit);
       make<G, blocks>(seeds, 2, made);
       for (int b = 0; b < blocks; ++b) {
         for (std::size_t v = 0; v < vectors; ++v) {

@@ -38,6 +38,7 @@ class Tree {
     std::memcpy(leaf_.blocks, record_ + layout_.value(), block_len * keys.domain.blocks());
     leaf_.group = keys.domain.group;
     leaf_.negative = keys.party == 1;
+    if (depth_ == 0 && !layout_.correlated) leaf_.root_bit = record_[layout_.root_bit()];
   }
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;

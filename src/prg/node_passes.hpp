@@ -22,10 +22,10 @@ inline NodeWords load_node(const std::uint8_t* p) {
 }
 
 // Calls expand(seeds, n, out) and then add(out block of node i, number of the block, mask of node i) for some nodes at
-// a time. `whole`: the control bit stays in the seed.
+// a time. `whole`: the control bit stays in the seed, else root_bit takes its place.
 template <class Expand, class Add>
-void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::size_t per_node, bool whole, std::uint8_t* out,
-                const Expand& expand, const Add& add) {
+void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::size_t per_node, bool whole, std::uint8_t root_bit,
+                std::uint8_t* out, const Expand& expand, const Add& add) {
   constexpr std::size_t most = 64;
   std::uint8_t seeds[block_len * most];
   std::uint64_t masks[most];
@@ -34,7 +34,7 @@ void pass_nodes(const std::uint8_t* nodes, std::size_t count, std::size_t per_no
     for (std::size_t i = 0; i < n; ++i) {
       NodeWords node = load_node(nodes + block_len * i);
       masks[i] = 0 - (node.low & 1);
-      if (!whole) node.low &= ~std::uint64_t{1};
+      if (!whole) node.low = (node.low & ~std::uint64_t{1}) | root_bit;
       std::memcpy(seeds + block_len * i, &node, block_len);
     }
     expand(seeds, n, out);
@@ -71,7 +71,7 @@ constexpr Code code_by_passes{
        std::uint8_t* out) {
       const NodeWords added[2] = {load_node(correction.children[0]), load_node(correction.children[1])};
       pass_nodes(
-          nodes, count, 2, is_correlated(generator), out,
+          nodes, count, 2, is_correlated(generator), correction.root_bit, out,
           [&](const std::uint8_t* seeds, std::size_t n, std::uint8_t* to) { Expand(generator, seeds, n, 0, 2, to); },
           [&](NodeWords& made, std::size_t child, std::uint64_t mask) {
             made.low ^= added[child].low & mask;
@@ -83,7 +83,7 @@ constexpr Code code_by_passes{
       const NodeWords added[most_blocks] = {load_node(correction.blocks[0]), load_node(correction.blocks[1])};
       const int blocks = is_correlated(generator) ? 2 : 1;
       pass_nodes(
-          nodes, count, static_cast<std::size_t>(blocks), false, out,
+          nodes, count, static_cast<std::size_t>(blocks), false, correction.root_bit, out,
           [&](const std::uint8_t* seeds, std::size_t n, std::uint8_t* to) {
             Expand(generator, seeds, n, 2, blocks, to);
           },

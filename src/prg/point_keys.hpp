@@ -8,8 +8,10 @@
 // set; party 1 takes the negative. A block has 128 bits, 4 integers of 32 or 2 of 64, least significant byte first.
 //
 //   record of a key    0             16                     16 + 16 depth    24 + 16 depth   32 + 16 depth
-//                      root node     correction, a level    right bits       zeros           value's correction
+//                      root node     correction, a level    right bits       root bit, 63    value's correction
+//                                                                            zeros
 //
+// The root bit is bit 0 of the root's seed: 0 in keys made here, any in those of Google's library.
 // Bit 0 of a correction is that of the left child; bit l of the right bits is that of the right one of level l.
 //
 // With a correlated generator (Guo and others 2023) the control bit counts in the seed of a level, both
@@ -58,8 +60,10 @@ struct Domain {
   }
 };
 
+// root_bit: of the root's seed, where the nodes are the root.
 struct LevelCorrection {
   alignas(16) std::uint8_t children[2][block_len];
+  std::uint8_t root_bit;
 };
 
 inline constexpr std::size_t most_blocks = 2;
@@ -68,6 +72,7 @@ struct LeafCorrection {
   alignas(16) std::uint8_t blocks[most_blocks][block_len];
   Group group;
   bool negative;  // party 1, whose integers are negated
+  std::uint8_t root_bit = 0;
 };
 
 // Where things are in a record.
@@ -80,14 +85,16 @@ struct RecordLayout {
 
   WARPCIPHER_HD static constexpr std::size_t correction(int level) { return block_len * static_cast<std::size_t>(level + 1); }
   WARPCIPHER_HD constexpr std::size_t right_bits() const { return correction(depth); }
+  WARPCIPHER_HD constexpr std::size_t root_bit() const { return right_bits() + 8; }
   WARPCIPHER_HD constexpr std::size_t value() const { return correction(correlated ? depth : depth + 1); }
 
   LevelCorrection of_level(const std::uint8_t* record, int level) const {
-    LevelCorrection made;
+    LevelCorrection made{};
     for (auto& child : made.children) {
       for (std::size_t i = 0; i < block_len; ++i) child[i] = record[correction(level) + i];
     }
     if (correlated) return made;
+    if (level == 0) made.root_bit = record[root_bit()];
     const std::uint64_t right = load_le64(record + right_bits()) >> level & 1;
     made.children[1][0] = static_cast<std::uint8_t>((made.children[1][0] & 0xfe) | right);
     return made;

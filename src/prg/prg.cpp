@@ -128,7 +128,7 @@ void check_keys(const PointKeys& keys) {
     if ((record[0] & 1) != keys.party) refuse("key " + std::to_string(k) + " is of the other party, or damaged");
     if (layout.correlated) continue;
     const std::uint64_t right = load_le64(record + layout.right_bits());
-    if (right >> layout.depth != 0 || load_le64(record + layout.right_bits() + 8) != 0) {
+    if (right >> layout.depth != 0 || load_le64(record + layout.root_bit()) > 1) {
       refuse("key " + std::to_string(k) + " is damaged, or of another domain");
     }
   }

@@ -102,6 +102,10 @@ struct KeyPair {
     for (auto& each : keys) each.resize(domain.record_len() * points.size());
     const std::vector<std::uint64_t> values(points.size(), 1);
     generate(domain, points, values, make_bytes(32 * points.size(), 3), keys[0], keys[1]);
+    const RecordLayout layout(domain);
+    for (std::size_t k = 0; k < points.size() && !layout.correlated; ++k) {  // as in keys of Google's library
+      keys[1][domain.record_len() * k + layout.root_bit()] = k % 2;
+    }
   }
 };
 

@@ -59,6 +59,7 @@ TEST(PrgLanes, GrowAndFinishAsTheDefinition) {
   LeafCorrection leaf{};
   const Bytes some = make_bytes(4 * block_len);
   std::copy_n(some.data(), 2 * block_len, level.children[0]);
+  level.root_bit = leaf.root_bit = 1;
   std::copy_n(some.data() + 2 * block_len, 2 * block_len, leaf.blocks[0]);
   for (const Generator generator : generators) {
     for (const Code* const code : codes_of(generator)) {

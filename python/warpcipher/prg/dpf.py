@@ -23,9 +23,12 @@ from .._uncopied import Uncopied
 from ..arguments import parse_device, require_int
 from ..arrays import choose_stream, finished, library_of, size_of, stream_pointer
 from ..random.arrays import NewArray, choose_library, open_target
+from . import google
 from .generators import Prg
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Self
 
     from .._types import Buffer, StreamLike
@@ -124,6 +127,35 @@ class Keys(Uncopied):
         keys = cls(PRGS[prg], GROUPS[group], bits, party, bytearray(text[HEADER.size :]))
         _native.dpf_check(keys._held())
         return keys
+
+    def to_google(self) -> list[bytes]:
+        """Each key as a serialized DpfKey of Google's distributed_point_functions, of one hierarchy
+        level: of integers of 32 or 64 bits and 2^bits points; gf2 as XorWrapper<uint128> and
+        2^(bits - 7) points, as its PIR has it. ValueError: the keys are not of "aes-128-mmo".
+        """
+        if self._prg != "aes-128-mmo":
+            raise ValueError(f"the keys are of {self._prg}: Google's library has aes-128-mmo")
+        size, text = self.key_size, memoryview(self._records)
+        return [
+            google.encode(text[at : at + size], size // 16 - 3, self._group)
+            for at in range(0, len(text), size)
+        ]
+
+    @classmethod
+    def from_google(cls, keys: Sequence[bytes], bits: int, group: Group = "gf2") -> Keys:
+        """Keys of one party that Google's library, or `to_google`, has serialized.
+
+        bits, group: as of `generate`; the keys do not say them. ValueError: damaged, of another
+        domain or group, of several hierarchy levels, or of both parties.
+        """
+        size = _native.dpf_record_size("aes-128-mmo", group, bits)
+        decoded = [google.decode(bytes(key), size // 16 - 3, group) for key in keys]
+        if len({party for party, _ in decoded}) != 1:
+            raise ValueError("the keys are not of one party, or there are none")
+        records = bytearray(b"".join(record for _, record in decoded))
+        made = cls("aes-128-mmo", group, bits, decoded[0][0], records)
+        _native.dpf_check(made._held())
+        return made
 
     def wipe(self) -> None:
         """Overwrites the keys with zeros, and forgets them."""

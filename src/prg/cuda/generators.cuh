@@ -192,15 +192,21 @@ constexpr int blocks_of = G::correlated ? 2 : 1;
 // Keys of one domain and party: public numbers, computed before the launch.
 struct Layout {
   std::uint32_t len;  // bytes of a record
-  std::uint32_t right_bits, value;
+  std::uint32_t right_bits, root_bit, value;
+  int depth;
   Group group;
   bool negative;
 };
 
 inline Layout layout_of(const Domain& domain, int party) {
   const RecordLayout layout(domain);
-  return {static_cast<std::uint32_t>(domain.record_len()), static_cast<std::uint32_t>(layout.right_bits()),
-          static_cast<std::uint32_t>(layout.value()), domain.group, party == 1};
+  return {static_cast<std::uint32_t>(domain.record_len()),
+          static_cast<std::uint32_t>(layout.right_bits()),
+          static_cast<std::uint32_t>(layout.root_bit()),
+          static_cast<std::uint32_t>(layout.value()),
+          layout.depth,
+          domain.group,
+          party == 1};
 }
 
 // The control bit of a node, as a mask; it is taken out.
@@ -227,6 +233,7 @@ __device__ __forceinline__ void grow(const FixedSchedules& fixed, const std::uin
     children[1] = hash[0] ^ node;
   } else {
     const std::uint32_t mask = take_control(node);
+    if (level == 0) node.words[0] |= record[layout.root_bit];
     G::template make<0, 2>(fixed, node, children);
     Block added = load_aligned(record + RecordLayout::correction(level));
     const std::uint8_t right_bits = record[layout.right_bits + static_cast<unsigned>(level) / 8];
@@ -264,6 +271,7 @@ template <class G>
 __device__ __forceinline__ void finish(const FixedSchedules& fixed, const std::uint8_t* record, const Layout& layout,
                                        Block node, Block (&made)[blocks_of<G>]) {
   const std::uint32_t mask = take_control(node);
+  if (!G::correlated && layout.depth == 0) node.words[0] |= record[layout.root_bit];
   G::template make<2, blocks_of<G>>(fixed, node, made);
 #pragma unroll
   for (int b = 0; b < blocks_of<G>; ++b) {
