@@ -162,16 +162,7 @@ def _refusal(answer: FileInfo, context: bytes) -> str | None:
 def _signed(path: str, key: object) -> Entry:
     """A cryptotensors file, whose header says what it is."""
     size = os.stat(path).st_size  # noqa: PTH116
-    model = describe_model(path, key, b"")
-    return {
-        "path": path,
-        "size": size,
-        "certain": True,
-        "candidates": [],
-        "foreign": None,
-        "refusal": None,
-        "model": model,
-    }
+    return trees.entry_of(path, size, certain=True, model=describe_model(path, key, b""))
 
 
 def _file(path: str, key: object, context: bytes) -> Entry:
@@ -182,24 +173,23 @@ def _file(path: str, key: object, context: bytes) -> Entry:
         _candidate(entry, path.endswith(formats.FORMATS[entry.format].extension))
         for entry in answer.candidates
     ]
-    candidates.sort(
-        key=lambda entry: not entry["name_fits"]
-    )  # stable: the formats' order otherwise
+    # Stable: the formats' order otherwise.
+    candidates.sort(key=lambda entry: not entry["name_fits"])
     certain = answer.certain
     looks_inside = certain or (key is None and not is_url(path))
     model = describe_model(path, key, context) if looks_inside else None
     if key is None and model is not None:
         certain, candidates = True, []  # plain tensors, and nothing encrypted
     foreign = answer.foreign if model is None else None
-    entry = {
-        "path": path,
-        "size": answer.size,
-        "certain": certain,
-        "candidates": candidates,
-        "foreign": None if foreign is None else foreign._asdict(),
-        "refusal": _refusal(answer, context),
-    }
-    return entry if model is None else {**entry, "model": model}
+    return trees.entry_of(
+        path,
+        answer.size,
+        certain=certain,
+        candidates=candidates,
+        foreign=None if foreign is None else foreign._asdict(),
+        refusal=_refusal(answer, context),
+        **({} if model is None else {"model": model}),
+    )
 
 
 def _candidate(entry: Candidate, name_fits: bool) -> Entry:
@@ -301,11 +291,8 @@ def _print_tuning(entry: Entry) -> None:
     for policy in entry["policies"]:
         where = "host transfer" if policy["device"] is None else f"GPU {policy['device']}"
         others = ", ".join(value for value in policy["values"] if value != policy["value"])
-        click.echo(
-            f"{where}: {policy['name']} {policy['value']} (not {others}): {policy['reason']}"
-            if others
-            else f"{where}: {policy['name']} {policy['value']}: {policy['reason']}"
-        )
+        instead = f" (not {others})" if others else ""
+        click.echo(f"{where}: {policy['name']} {policy['value']}{instead}: {policy['reason']}")
     click.echo(f"auto: {entry['origin']}")
     for rates in entry["rates"]:
         figures = ", ".join(

@@ -151,17 +151,16 @@ def summary(manifest: Manifest) -> dict[str, Any]:
     }
 
 
+def entry_of(path: str, size: int, *, certain: bool, **more: Any) -> dict[str, Any]:
+    """The entry of a file in the document of `info`."""
+    found = {"path": path, "size": size, "certain": certain}
+    return {**found, "candidates": [], "foreign": None, "refusal": None, **more}
+
+
 def describe(path: str, key: object, context: bytes) -> dict[str, Any]:
     """`info` of a tree, or of its manifest: with the key, its content too."""
-    return {
-        "path": path,
-        "size": size_of(_manifest_of(path)),
-        "certain": key is not None,
-        "candidates": [],
-        "foreign": None,
-        "refusal": None,
-        "tree": None if key is None else summary(read(path, key, context)),
-    }
+    tree = None if key is None else summary(read(path, key, context))
+    return entry_of(path, size_of(_manifest_of(path)), certain=key is not None, tree=tree)
 
 
 def show(entry: dict[str, Any]) -> None:
