@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets of S3, and of what speaks its protocol. obstore moves the bytes; boto3 finds credentials,
-region and endpoint, and asks for what obstore has not: names of any shape in listings, parts that
+region and endpoint, and asks for what obstore has not: names with empty parts, . or .., parts that
 the server copies, and parts that become an object only where there is none."""
 
 from __future__ import annotations
@@ -115,11 +115,51 @@ class S3Store(cloud.CloudStore):
                             self.url(found["Key"]), int(found["Size"]), moment, found["ETag"]
                         )
 
+    def stat(self, path: str) -> ObjectInfo:
+        if not _is_odd(path):
+            return super().stat(path)
+        with self.told(path):
+            found = self.client.head_object(Bucket=self.bucket, Key=path)
+        moment = int(found["LastModified"].timestamp() * 1_000_000) * 1000
+        return ObjectInfo(self.url(path), found["ContentLength"], moment, found["ETag"])
+
+    def read(self, path: str, offset: int, length: int, info: ObjectInfo) -> Buffer:
+        if not _is_odd(path):
+            return super().read(path, offset, length, info)
+        asked = {"Range": f"bytes={offset}-{offset + length - 1}"}
+        if info.version:
+            asked["IfMatch"] = info.version
+        try:
+            with self.told(path):
+                answer = self.client.get_object(Bucket=self.bucket, Key=path, **asked)
+                data: bytes = answer["Body"].read()
+        except FileNotFoundError:
+            raise changed(info.url) from None
+        if len(data) != length:
+            raise changed(info.url)
+        return data
+
+    def write_short(self, path: str, data: Buffer, *, replace: bool) -> None:
+        if not _is_odd(path):
+            super().write_short(path, data, replace=replace)
+            return
+        condition = {} if replace else {"IfNoneMatch": "*"}
+        try:
+            with self.told(path):
+                body = bytes(data)
+                self.client.put_object(Bucket=self.bucket, Key=path, Body=body, **condition)
+        except OSError as error:
+            if error.errno == errno.ESTALE:
+                raise exists(self.url(path)) from None
+            raise
+
     def writer(self, path: str, part: int, *, replace: bool) -> Any:
-        if replace:
-            return super().writer(path, part, replace=True)
-        super().refuse(path)  # before anything is sent
-        return Parts(self, path, {"IfNoneMatch": "*"}, part=part)
+        if not replace:
+            super().refuse(path)  # before anything is sent
+            return Parts(self, path, {"IfNoneMatch": "*"}, part=part)
+        if _is_odd(path):
+            return Parts(self, path, {}, part=part)
+        return super().writer(path, part, replace=True)
 
     def refuse(self, path: str) -> None:
         """The server does, in the request that makes the object."""
@@ -197,6 +237,11 @@ class S3Store(cloud.CloudStore):
         return kept
 
 
+def _is_odd(path: str) -> bool:
+    """Whether a name has parts that obstore takes for those of a path."""
+    return not {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
 def _take_contents(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
@@ -270,7 +315,7 @@ class Parts:
 
     def close(self) -> None:
         """Makes the object."""
-        if self._held:
+        if self._held or not (self._sent or self._done):
             self.send(bytes(self._held))
         while self._sent:
             self._done.append(self._sent.popleft().result())

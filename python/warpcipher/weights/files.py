@@ -19,7 +19,7 @@ from .cryptotensors_header import ENCRYPTION, user_metadata
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
 from .header import Header, NoSafetensorsError, TensorInfo, read_header
-from .images import FormatImage, Image, PlainImage, read_bytes
+from .images import FormatImage, Image, ObjectImage, PlainImage, read_bytes
 
 UNIT = 64 << 10
 """Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
@@ -95,7 +95,7 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
     if context:
         raise ValueError("a context was given and no key: a plain file has none")
     try:
-        file = WholeFile(path, PlainImage(path))
+        file = WholeFile(path, _plain(path))
     except NoSafetensorsError as error:
         raise FormatError(
             f"{error}. No key was given: a file that is encrypted needs one"
@@ -104,6 +104,11 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
         file.close()
         raise FormatError(f"the file is {_CRYPTOTENSORS}")
     return file
+
+
+def _plain(path: str) -> Image:
+    """The bytes of a file that is not encrypted."""
+    return ObjectImage(path) if stores.is_url(path) else PlainImage(path)
 
 
 def _is_cryptotensors(file: WholeFile) -> bool:
@@ -132,10 +137,8 @@ def _encrypted(path: str, key: object, context: bytes, gds: bool) -> WholeFile:
 def _hint(path: str) -> str:
     """The kind of a file that a key did not open, if its header can be read without one. It is
     only a hint in an error."""
-    if stores.is_url(path):
-        return ""
     try:
-        file = WholeFile(path, PlainImage(path))
+        file = WholeFile(path, _plain(path))
     except (NoSafetensorsError, OSError):
         return ""
     except FormatError:  # cut or damaged, and plain all the same
@@ -170,7 +173,7 @@ def describe(
     """
     place = os.fsdecode(path)
     if key is None:
-        plain = WholeFile(place, PlainImage(place))
+        plain = WholeFile(place, _plain(place))
         plain.close()
         metadata = plain.metadata or {}
         signed = plain.header.ggml is None and ENCRYPTION in metadata

@@ -24,6 +24,9 @@ from ..formats.file_chunks import read_plain
 from ..formats.gds import read_into
 from ..formats.whole import write_whole
 
+_AT_ONCE = 32 << 20
+"""Bytes of an object that are asked for together."""
+
 
 class Image(Protocol):
     """A safetensors file as plaintext. size: its bytes."""
@@ -53,7 +56,7 @@ class PlainImage(Uncopied):
 
     def __init__(self, path: str) -> None:
         if stores.is_url(path):
-            raise ValueError(f"{path}: a model at a URL is read encrypted, and this has no key")
+            raise ValueError(f"{path}: a cryptotensors file is not read at a URL: download it")
         self._descriptor = open_seekable(path)
         self._lock = threading.Lock()
         try:
@@ -76,6 +79,37 @@ class PlainImage(Uncopied):
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+class ObjectImage(Uncopied):
+    """A plain file at a URL. Of a read to a GPU host memory holds a copy."""
+
+    def __init__(self, url: str) -> None:
+        self._file = stores.open_object(url)
+        self.size = self._file.size
+
+    def read(self, offset: int, out: Any) -> None:
+        if not isinstance(out, memoryview):
+            with _memory_file() as file:
+                for part in self._parts(offset, len(out)):
+                    write_whole(file, memoryview(part))
+                read_plain(file.fileno(), 0, out)
+            return
+        done = 0
+        for part in self._parts(offset, len(out)):
+            out[done : done + len(part)] = part
+            done += len(part)
+
+    def _parts(self, offset: int, length: int) -> Iterator[bytes]:
+        for begin in range(offset, offset + length, _AT_ONCE):
+            size = min(_AT_ONCE, offset + length - begin)
+            part = self._file.read_at(begin, size)
+            if len(part) < size:
+                raise formats.FormatError(f"the file ended at byte {begin + len(part)}")
+            yield part
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class FormatImage(Uncopied):
@@ -102,15 +136,30 @@ class FormatImage(Uncopied):
 @contextmanager
 def written(target: Any) -> Iterator[BinaryIO]:
     """A file to write: of the path `target`, which gets its name when it is whole; or one whose
-    content goes to the file object `target` then. Raises OSError."""
-    if not hasattr(target, "write"):
+    content goes to the file object or URL `target` then. Raises OSError."""
+    target = stores.local_path(target)
+    if not (hasattr(target, "write") or stores.is_url(target)):
         with replaced(target) as file:
             yield file
         return
     with _memory_file() as file:
         yield file
+        size = os.fstat(file.fileno()).st_size
         file.seek(0)
-        shutil.copyfileobj(file, target, 1 << 20)
+        if not stores.is_url(target):
+            shutil.copyfileobj(file, target, 1 << 20)
+            return
+        with stores.writing(target, size=size) as upload:
+            while part := file.read(1 << 20):
+                upload.write(part)
+
+
+@contextmanager
+def streamed(target: Any) -> Iterator[Any]:
+    """As `written`, for what is written in order: it goes to a URL as it comes."""
+    target = stores.local_path(target)
+    with stores.writing(target) if stores.is_url(target) else written(target) as file:
+        yield file
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from .cryptotensors import write_file
 from .cryptotensors_key import CryptotensorsKey
 from .entries import entry_of, parts_on_gpu
 from .header import build
-from .images import written
+from .images import streamed, written
 from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
@@ -38,7 +38,8 @@ def save_file(
     tensors: by name: of NumPy, PyTorch, CuPy or JAX, in any mixture; one that is not contiguous is
     copied. Tensors that share memory are stored once each.
     path: it has its name only when it is whole and on the disk; an existing file is replaced then,
-    and its permissions stay. Or a binary file object, which is written to when all is encrypted.
+    and its permissions stay. Or a binary file object, which is written to when all is encrypted; or
+    a URL, which tensors of the host go to as they are encrypted.
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
     format: "auto" takes it from the key; or the name of a format that authenticates and that a key
@@ -76,7 +77,7 @@ def save_file(
         if format not in ("auto", PLAIN) or context:
             raise ValueError("a format or a context was given and no key: the file would be plain")
         on_gpu = parts_on_gpu(entries[name] for name in placed)
-        with written(path) as file:
+        with (streamed if on_gpu is None else written)(path) as file:
             if on_gpu is None:
                 parts.write_to(file)
             else:
@@ -90,7 +91,7 @@ def save_file(
             f"{', '.join(MODEL_FORMATS)}"
         )
     on_gpu = parts_on_gpu(entries[name] for name in placed)
-    with written(path) as file:
+    with (streamed if on_gpu is None else written)(path) as file:
         if on_gpu is not None and _write_from_gpu(
             chosen.encryptor(key, options), file, [memoryview(header), *on_gpu]
         ):

@@ -17,13 +17,15 @@ import json
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import warpcipher as wc
 
 from .. import formats, stores
-from .._descriptors import open_seekable
 from ..formats import FORMATS, FormatError
+from ..formats.reader import open_place
 from .cryptotensors_key import CryptotensorsKey
 from .header import MAX_HEADER_SIZE, shown
 
@@ -41,18 +43,57 @@ bind a file to its model."""
 _EXTENSIONS = tuple(entry.extension for entry in MODEL_FORMATS.values())
 
 
+class _Url:
+    """The part of `Path` that is used here, of a URL: a prefix is a folder."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self.name = self._url.rpartition("/")[2]
+
+    def __str__(self) -> str:
+        return self._url
+
+    @property
+    def parent(self) -> _Url:
+        return _Url(self._url.rpartition("/")[0])
+
+    def __truediv__(self, name: str) -> _Url:
+        return _Url(f"{self._url}/{name}")
+
+    def with_name(self, name: str) -> _Url:
+        return self.parent / name
+
+    def exists(self) -> bool:
+        try:
+            stores.stat(self._url)
+        except (FileNotFoundError, IsADirectoryError):
+            return self.is_dir()
+        return True
+
+    def is_dir(self) -> bool:
+        return next(iter(stores.listing(self._url)), None) is not None
+
+    def iterdir(self) -> Iterator[_Url]:
+        for info in stores.listing(self._url):
+            if "/" not in (name := info.url[len(self._url) + 1 :]):
+                yield self / name
+
+
+Place: TypeAlias = "Path | _Url"
+
+
 def files_of(
     path: str | os.PathLike[str], key: object, context: bytes
 ) -> dict[str, set[str] | None]:
-    """The files of the model at a path: a file, an index or a directory; at a URL: one file.
+    """The files of the model at a path or URL: a file, an index, or a directory or prefix.
 
     Of each the tensors that an index promises; None without one. Raises FormatError, ValueError,
     OSError and the errors of opening an encrypted index.
     """
     path = stores.local_path(path)
-    if stores.is_url(path):
-        return {path: None}
-    place = Path(os.fsdecode(path))
+    place: Place = _Url(path) if stores.is_url(path) else Path(os.fsdecode(path))
+    if isinstance(place, _Url) and _bare(place.name).endswith(FILE_SUFFIX):
+        return {str(path): None}  # without a request
     encrypted = _encrypted(place)
     if encrypted and not place.exists():
         raise _missing(place, f"{encrypted.name} is there: give that name, and its key")
@@ -71,7 +112,7 @@ def _bare(name: str) -> str:
     return name
 
 
-def _of_directory(folder: Path, key: object, context: bytes) -> dict[str, set[str] | None]:
+def _of_directory(folder: Place, key: object, context: bytes) -> dict[str, set[str] | None]:
     names = sorted(entry.name for entry in folder.iterdir())
     indexes = [name for name in names if _bare(name).endswith(INDEX_SUFFIX)]
     if len(indexes) > 1:
@@ -92,7 +133,7 @@ def _of_directory(folder: Path, key: object, context: bytes) -> dict[str, set[st
 _NUMBERED = re.compile(r"(.*)-([0-9]{1,9})-of-([0-9]{1,9})" + re.escape(FILE_SUFFIX), re.DOTALL)
 
 
-def _check_numbers(folder: Path, names: list[str]) -> None:
+def _check_numbers(folder: Place, names: list[str]) -> None:
     """Raises FormatError where the names say how many files the model has, and one is missing."""
     sets: dict[tuple[str, str], set[int]] = defaultdict(set)
     for name in names:
@@ -109,7 +150,7 @@ def _check_numbers(folder: Path, names: list[str]) -> None:
                 )
 
 
-def _of_index(index: Path, key: object, context: bytes) -> dict[str, set[str] | None]:
+def _of_index(index: Place, key: object, context: bytes) -> dict[str, set[str] | None]:
     places: dict[str, set[str]] = {}
     promised: dict[str, set[str]] = {}
     for tensor, name in _weight_map(index, key, context).items():
@@ -136,7 +177,7 @@ def _is_file_name(name: str) -> bool:
         return False
 
 
-def _existing(place: Path, key: object) -> str:
+def _existing(place: Place, key: object) -> str:
     """The file at a place, or the encrypted one that was made of it. Raises FileNotFoundError."""
     encrypted = _encrypted(place)
     if encrypted and key is not None and not isinstance(key, CryptotensorsKey):
@@ -149,7 +190,7 @@ def _existing(place: Path, key: object) -> str:
     return str(place)
 
 
-def _encrypted(place: Path) -> Path | None:
+def _encrypted(place: Place) -> Place | None:
     """The encrypted file, or folder, that was made of the one at a place, if there is one."""
     for extension in dict.fromkeys(_EXTENSIONS):
         with contextlib.suppress(OSError, ValueError):  # a name too long, or none
@@ -159,12 +200,12 @@ def _encrypted(place: Path) -> Path | None:
     return None
 
 
-def _missing(place: Path, hint: str) -> FileNotFoundError:
+def _missing(place: Place, hint: str) -> FileNotFoundError:
     text = os.strerror(errno.ENOENT) + (f" ({hint})" if hint else "")
     return FileNotFoundError(errno.ENOENT, text, str(place))
 
 
-def _weight_map(index: Path, key: object, context: bytes) -> dict[str, str]:
+def _weight_map(index: Place, key: object, context: bytes) -> dict[str, str]:
     text = _text(index, key, context)
     try:
         document = json.loads(text, object_pairs_hook=_members)
@@ -190,9 +231,9 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _text(index: Path, key: object, context: bytes) -> bytes:
+def _text(index: Place, key: object, context: bytes) -> bytes:
     if _bare(index.name) == index.name:
-        with io.FileIO(index, opener=open_seekable) as file:
+        with open_place(str(index)) as file:
             return _bounded(file, index)
     if key is None:
         raise FormatError(f"{index.name} is encrypted, and no key was given")
@@ -202,13 +243,13 @@ def _text(index: Path, key: object, context: bytes) -> bytes:
         )
     options = formats.Options(context=context)
     try:
-        with formats.open(index, key, options=options) as decrypted:
+        with formats.open(str(index), key, options=options) as decrypted:
             return _bounded(decrypted, index)
     except wc.InvalidTag as error:
         raise wc.InvalidTag(f"{index.name}: {error}") from None
 
 
-def _bounded(file: io.FileIO | io.BufferedReader, index: Path) -> bytes:
+def _bounded(file: io.RawIOBase | io.BufferedReader, index: Place) -> bytes:
     size = file.seek(0, os.SEEK_END)
     if size > MAX_HEADER_SIZE:
         raise FormatError(f"{index.name} has {size} bytes, an index at most {MAX_HEADER_SIZE}")

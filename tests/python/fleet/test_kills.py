@@ -74,17 +74,35 @@ def test_a_command_that_is_killed_goes_on(bucket: Any, tmp_path: Path) -> None:
     run("check", "--key", "key", "s3://jobs/sealed/", cwd=tmp_path)
 
 
-def test_a_name_that_no_request_takes(bucket: Any, tmp_path: Path) -> None:
-    """It fails by itself, and the others are done."""
+def test_names_that_are_no_paths(bucket: Any, tmp_path: Path) -> None:
+    """They come back, but no tree has them: each fails by itself there."""
     (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_bytes(secrets.token_bytes(32))
-    for name in ("a", "d/../../../up", "dbl//x"):
-        bucket.put_object(Key=f"esc/{name}", Body=b"text")
+    texts = {
+        "a": b"",
+        "d/../../../up": b"text",
+        "dbl//x": secrets.token_bytes(9 << 20),
+        "e//": b"a",
+    }
+    for name, text in texts.items():
+        bucket.put_object(Key=f"esc/{name}", Body=text)
     given = ("--key", "key", "s3://jobs/esc/", "-o", "s3://jobs/some/")
-    done = run("encrypt", *given, "--no-manifest", cwd=tmp_path, expect=4)
+    done = run("encrypt", *given, cwd=tmp_path, expect=4)
     assert b"1 object done, 2 failed" in done.stderr
     assert done.stderr.count(b"with empty parts, . or ..") == 2
-    assert contents(bucket, "some/").keys() == {"a.cobblestone"}
+    given = ("--key", "key", "s3://jobs/esc/", "-o", "s3://jobs/all/", "--no-manifest")
+    run("encrypt", *given, cwd=tmp_path)
+    given = ("--key", "key", "s3://jobs/all/", "-o", "s3://jobs/back/", "--no-manifest")
+    run("decrypt", *given, cwd=tmp_path)
+    del texts["e//"]  # what stands for a folder
+    assert contents(bucket, "back/") == texts
+    given = ("--key", "key", "s3://jobs/all/dbl//x.cobblestone", "-o", "x", "--no-manifest")
+    run("decrypt", *given, cwd=tmp_path)
+    assert (tmp_path / "x").read_bytes() == texts["dbl//x"]
+    given = ("--key", "key", "x", "-o", "s3://jobs/one//x")
+    run("encrypt", *given, cwd=tmp_path)
+    run("encrypt", *given, cwd=tmp_path, expect=2)
+    assert not list(bucket.meta.client.list_multipart_uploads(Bucket="jobs").get("Uploads", []))
 
 
 def test_streams_and_interrupts(bucket: Any, tmp_path: Path) -> None:

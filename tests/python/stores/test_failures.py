@@ -260,14 +260,33 @@ def test_a_damaged_object_gives_no_plaintext(server: small_s3.Store) -> None:
     assert not server.uploads
 
 
-def test_names_that_no_path_reads(server: small_s3.Store) -> None:
-    """They are listed, so that one of them stops no job; reading them is an error of their own."""
+def test_names_of_any_shape(server: small_s3.Store) -> None:
+    """obstore takes none with empty parts, . or ..; boto3 does."""
     for name in ("a//b", "a/../b", "ü b%20#?*", "z"):
         server.put(f"bucket/{name}", b"text")
     names = [info.url.removeprefix("s3://bucket/") for info in stores.listing("s3://bucket")]
     assert names == ["a/../b", "a//b", "z", "ü b%20#?*"]
     assert stores.open_object("s3://bucket/ü b%20#?*").read() == b"text"
-    with pytest.raises(OSError, match="a//b"):
-        stores.stat("s3://bucket/a//b")
+    for name in ("a//b", "a/../b"):
+        url = f"s3://bucket/{name}"
+        found = stores.stat(url)
+        assert found._replace(modified=0) == stores.ObjectInfo(
+            url, 4, 0, server.objects[url[5:]][1]
+        )
+        file = stores.open_object(url)
+        assert file.read_at(1, 2) == b"ex"
+        server.put(url[5:], b"other")
+        with pytest.raises(OSError, match="changed"):
+            file.read_at(0, 4)
+        with stores.writing(url) as upload:
+            upload.write(bytes(9 << 20))
+        assert stores.stat(url).size == 9 << 20
+        with pytest.raises(FileExistsError), stores.writing(url, replace=False) as upload:
+            upload.write(b"more")
+        with stores.writing(url + "/new", replace=False) as upload:
+            upload.write(b"")
+        assert stores.stat(url + "/new").size == 0
+        with pytest.raises(FileNotFoundError):
+            stores.stat(f"s3://bucket//{name}")
     with pytest.raises(ValueError, match="expected s3://bucket/name"):
         stores.stat(f"s3://key:{SECRET}@bucket/name")
