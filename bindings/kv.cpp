@@ -46,14 +46,15 @@ class Aads {
       throw nb::value_error("hashes does not have one for each block");
     }
     ends_.reserve(count);
+    bytes_.reserve(count * (common.size() + usual_len));
     for (std::size_t i = 0; i < count; ++i) {
       const nb::object item = items[i];
       const Operand hash(item, "hash", Operand::Use::read);
-      std::uint8_t position[8];
-      store_be64(position, positions.empty() ? 0 : positions[i]);
-      bytes_.insert(bytes_.end(), common.data(), common.data() + common.size());
-      bytes_.insert(bytes_.end(), position, position + sizeof position);
-      bytes_.insert(bytes_.end(), hash.data(), hash.data() + hash.size());
+      const std::size_t begin = bytes_.size();
+      bytes_.resize(begin + common.size() + position_len + hash.size());
+      std::uint8_t* const to = std::copy_n(common.data(), common.size(), bytes_.data() + begin);
+      store_be64(to, positions.empty() ? 0 : positions[i]);
+      std::copy_n(hash.data(), hash.size(), to + position_len);
       ends_.push_back(bytes_.size());
     }
   }
@@ -64,6 +65,8 @@ class Aads {
   }
 
  private:
+  static constexpr std::size_t position_len = 8, usual_len = 64;  // of a position and its hash
+
   std::vector<std::uint8_t> bytes_;
   std::vector<std::size_t> ends_;
 };
@@ -122,7 +125,7 @@ nb::object crypt_blocks(bool decrypt, std::string_view name, nb::handle keys_obj
     const DeviceScope scope(sealed.device());
     run_pieces(messages, pieces, statuses, stream);
   }
-  if (!decrypt) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
+  if (!decrypt && !layout[2].is_none()) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
   const nb::object found = new_bytes(count);
   std::transform(statuses.begin(), statuses.end(), bytes_of(found),
                  [](Status status) { return static_cast<std::uint8_t>(status == Status::ok); });
@@ -144,7 +147,8 @@ void bind_kv(nb::module_& m) {
           "rows: list[int] | None, layout: tuple[object, int, object] | None, blocks: object, heads: bytes, identity: "
           "tuple[bytes, object, object], cuda_stream: int) -> bytes"),
       "Seals blocks of tensors of a GPU to rows of sealed, or opens them; returns 1 for each that is good, else 0. "
-      "layout: address of block 0 and step to the next for each piece of a block, their size, and their owner; "
+      "layout: address of block 0 and step to the next for each piece of a block, their size, and what must live on "
+      "until the stream has passed; "
       "identity: the beginning of each AAD, hashes, and positions.");
 }
 

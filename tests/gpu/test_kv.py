@@ -89,7 +89,7 @@ def test_gpu_and_cpu_open_each_other(place: str, algorithm: Any, layout: str, dt
     assert texts(torch, on_host, axis)[1:5] == [before[i] for i in ids]
 
     sealed = other.seal(on_host, [1, 2, 3, 4], identity=who, axis=axis)
-    sealed[2, 500] ^= 1
+    sealed[2, size // 2] ^= 1
     expected = list(before)
     for target, source in ((10, 1), (11, 2), (13, 4)):
         expected[target] = texts(torch, on_host, axis)[source]

@@ -23,6 +23,7 @@ from .gpu import Layout, copied_in, copied_out, layout_of
 HOST_PART = 1 << 24
 """Bytes that are gathered and encrypted, or decrypted and written to their blocks, at a time."""
 GPU_PART = 1 << 28
+LAYOUT_PART, LAYOUT_BLOCKS = 1 << 30, 1024  # the host prepares one part while a GPU has another
 HOST_OF_DLPACK = 1  # kDLCPU
 
 
@@ -48,6 +49,7 @@ class Blocks:
         if not tensors:
             raise ValueError("blocks is an empty list")
         self._numpy: Any = import_module("numpy")
+        given = tensors
         tensors = [self._shared(tensor) for tensor in tensors]
         torch: Any = sys.modules.get("torch")
         is_torch = torch is not None and isinstance(tensors[0], torch.Tensor)
@@ -68,8 +70,10 @@ class Blocks:
         self.size: int = self._ends[-1]
         if not self.size:
             raise ValueError("blocks have no bytes")
-        self.engine, self.part = ("cpu", HOST_PART) if is_on_host else ("auto", GPU_PART)
-        self.layout: Layout | None = None if is_on_host else layout_of(tensors, axis)
+        owner = None if all(map(operator.is_, given, tensors)) else given
+        self.layout: Layout | None = None if is_on_host else layout_of(tensors, axis, owner)
+        self.engine = "cpu" if is_on_host else "auto"
+        self.part = HOST_PART if is_on_host else LAYOUT_PART if self.layout else GPU_PART
 
     def _shared(self, tensor: Any) -> Any:
         """An array of another library as one of NumPy or, on a GPU, of PyTorch: the same memory."""
@@ -197,7 +201,7 @@ class Blocks:
 
     def _in_parts(self, rows: Any, copied: Any) -> Iterator[Any]:
         count, size = rows.shape
-        step = max(1, self.part // size)
+        step = max(1, min(self.part // size, LAYOUT_BLOCKS if self.layout else count))
         parts = [rows[first : first + step] for first in range(0, count, step)]
         # As values of PyTorch need it; kernels would be slow elsewhere.
         is_here = rows.device == self._device and rows.data_ptr() % 16 == 0 if self._torch else True

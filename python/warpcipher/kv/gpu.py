@@ -25,6 +25,7 @@ class Layout(NamedTuple):
     """Where blocks lie: each is so many pieces of one size.
 
     places: for each piece its address in block 0, and its step from each block to the next.
+    owner:  of memory of other libraries than PyTorch, which itself waits for its streams; or None.
     """
 
     places: array[int]
@@ -32,7 +33,7 @@ class Layout(NamedTuple):
     owner: Any
 
 
-def layout_of(tensors: list[Any], axis: int) -> Layout | None:
+def layout_of(tensors: list[Any], axis: int, owner: Any = None) -> Layout | None:
     """None: the pieces are too short, or not whole blocks of the ciphers."""
     runs = []
     for tensor in tensors:
@@ -53,7 +54,7 @@ def layout_of(tensors: list[Any], axis: int) -> Layout | None:
     for begin, step, run in runs:
         for offset in range(0, run, size):
             places.extend((begin + offset, step))
-    return Layout(places, size, tensors)
+    return Layout(places, size, owner)
 
 
 def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any]]:

@@ -38,27 +38,41 @@ struct Work {
   Tags tags;
   Factors factors;
   Element* sums;  // of chunks
+  TextPieces pieces;
 };
+
+constexpr bool encrypts(Pass pass) { return pass == Pass::encrypt || pass == Pass::gather; }
+
+// Block `block` of the text of a message.
+__device__ __forceinline__ const std::uint8_t* in_pieces(const TextPieces& pieces, std::uint64_t number,
+                                                         std::uint64_t block) {
+  const auto index = static_cast<std::uint32_t>(block);
+  const PiecePlace& place = pieces.places[index / pieces.piece_blocks];
+  return global(place.first) + static_cast<std::int64_t>(number) * place.step +
+         block_len * (index % pieces.piece_blocks);
+}
 
 // Enciphers the text of a lane, and hashes the ciphertext.
 template <Pass P>
 __device__ __forceinline__ void run_text(const Matrices& matrices, std::uint32_t tile, const std::uint32_t (&x)[16],
                                          Text64& text, Columns& columns) {
-  if constexpr (P != Pass::encrypt) columns.add(matrices, tile, text);
+  if constexpr (!encrypts(P)) columns.add(matrices, tile, text);
   if constexpr (P != Pass::hash) add_key_stream(text, x);
-  if constexpr (P == Pass::encrypt) columns.add(matrices, tile, text);
+  if constexpr (encrypts(P)) columns.add(matrices, tile, text);
 }
 
 // A segment from block `first` of a message, whose text is aligned and all there.
 template <Pass P>
 __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, const MessageView& view,
-                                                  const KeyStream& stream, std::uint64_t first, Columns& columns) {
+                                                  const KeyStream& stream, const TextPieces& pieces,
+                                                  std::uint64_t number, std::uint64_t first, Columns& columns) {
   first += lane_index();
   const std::uint8_t* in = global(view.in) + first * block_len;
   std::uint8_t* out = global(view.out) + first * block_len;
   std::uint32_t counter = stream.counter + static_cast<std::uint32_t>(first);
 #pragma unroll(P == Pass::hash ? 2 : 1)  // without the cipher it waits for memory
   for (std::uint32_t tile = 0; tile < tiles_of_segment; ++tile) {
+    if constexpr (P == Pass::gather) in = in_pieces(pieces, number, first + warp_len * tile);
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
     make_key_stream<1>(&stream, counter, x);
@@ -74,14 +88,20 @@ __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, cons
 // for the emulated GPU, would load it as such before it asks.)
 template <Pass P, bool Aligned>
 __device__ __forceinline__ void run_any_segment(const Matrices& matrices, const MessageView& view,
-                                                const KeyStream& stream, std::int64_t first, Columns& columns) {
+                                                const KeyStream& stream, const TextPieces& pieces, std::uint64_t number,
+                                                std::int64_t first, Columns& columns) {
 #pragma unroll 1
   for (std::uint32_t tile = 0; tile < tiles_of_segment; ++tile) {
     if (first + std::int64_t{warp_len} * (tile + 1) <= 0) continue;
     const std::int64_t block = first + std::int64_t{warp_len} * tile + lane_index();
     const std::uint64_t offset = static_cast<std::uint64_t>(block) * block_len;
     Text64 text{};
-    if (block >= 0) text = load_text(global(view.in) + offset, block_len, Aligned);
+    if constexpr (P == Pass::gather) {
+      if (block >= 0)
+        text = load_text(in_pieces(pieces, number, static_cast<std::uint64_t>(block)), block_len, Aligned);
+    } else {
+      if (block >= 0) text = load_text(global(view.in) + offset, block_len, Aligned);
+    }
     std::uint32_t x[16];
     make_key_stream<1>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
     if (block < 0) {
@@ -113,17 +133,19 @@ __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
     Element sum{};
     if (begin + warp < end) {
       const bool aligned = are_aligned(view.in, view.out);
+      const std::uint64_t block_number = P == Pass::gather ? work.pieces.blocks[message] : 0;
       std::uint64_t segment = begin + warp + (end - 1 - begin - warp) / warps_of_chunk * warps_of_chunk;
 #pragma unroll 1
       for (;; segment -= warps_of_chunk) {
         const auto first = static_cast<std::int64_t>(blocks - (segment + 1) * blocks_of_segment);  // negative: none yet
         Columns columns;
         if (first >= 0 && aligned) {
-          run_whole_segment<P>(matrices, view, stream, static_cast<std::uint64_t>(first), columns);
+          run_whole_segment<P>(matrices, view, stream, work.pieces, block_number, static_cast<std::uint64_t>(first),
+                               columns);
         } else if (aligned) {
-          run_any_segment<P, true>(matrices, view, stream, first, columns);
+          run_any_segment<P, true>(matrices, view, stream, work.pieces, block_number, first, columns);
         } else {
-          run_any_segment<P, false>(matrices, view, stream, first, columns);
+          run_any_segment<P, false>(matrices, view, stream, work.pieces, block_number, first, columns);
         }
         Element factor;
 #pragma unroll
@@ -248,7 +270,7 @@ bool finishes_by_lanes(const Work& work) {
 
 template <Pass P>
 void run(const Device& device, Stream stream, const Work& work) {
-  constexpr bool encrypting = P == Pass::encrypt;  // of hash there is no end of a text
+  constexpr bool encrypting = encrypts(P);  // of hash and gather there is no end of a text
   if (work.tags.chunks != 0) {
     const std::uint64_t most = std::uint64_t{blocks_of_multiprocessor} * device.multiprocessors;
     launch(&run_chunks_kernel<P>,
@@ -273,19 +295,22 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks) {
   return std::max<std::uint64_t>(1, (even + chunk_multiple - 1) / chunk_multiple) * chunk_multiple;
 }
 
-void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass) {
+void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass,
+                const TextPieces& pieces) {
   Upload memory;
   const auto powers = memory.reserve_on_device<std::uint32_t>(Factors::words_for(batch.messages));
   const auto sums = memory.reserve_on_device<Element>(tags.chunks);
   memory.allocate(stream);
   const Factors factors{memory.device(powers), batch.messages};
   make_factors(device, stream, tags.r, factors);
-  const Work work{batch, tags, factors, memory.device(sums)};
+  const Work work{batch, tags, factors, memory.device(sums), pieces};
   switch (pass) {
     case Pass::encrypt:
       return run<Pass::encrypt>(device, stream, work);
     case Pass::hash:
       return run<Pass::hash>(device, stream, work);
+    case Pass::gather:
+      return run<Pass::gather>(device, stream, work);
     case Pass::decrypt:
       run<Pass::decrypt>(device, stream, work);
   }

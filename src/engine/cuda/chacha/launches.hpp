@@ -12,6 +12,7 @@
 #include "engine/cuda/runtime/block.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
+#include "message/pieces.hpp"
 
 namespace warpcipher::cuda::chacha {
 
@@ -44,6 +45,13 @@ struct Batch {
   std::uint64_t tiles;
   std::uint64_t units;
   std::uint64_t most_units;
+};
+
+// Where the texts of a batch lie, if in pieces (src/message/pieces.hpp).
+struct TextPieces {
+  const PiecePlace* places;
+  const std::uint64_t* blocks;  // of each message
+  std::uint32_t piece_blocks;   // ChaCha20's
 };
 
 // How the text of a message is hashed on tensor cores (matrices.cuh has the algebra). A tile of the product is 32
@@ -105,8 +113,10 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
 
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
 // wiped before later work of the stream begins. Pass::hash: only the tags of ciphertexts at `in`, of whole blocks.
-enum class Pass : std::uint8_t { encrypt, decrypt, hash };
-void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass);
+// Pass::gather: encrypts texts of whole blocks that lie in pieces, each at a multiple of 16, as `out` does.
+enum class Pass : std::uint8_t { encrypt, decrypt, hash, gather };
+void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass,
+                const TextPieces& pieces = {});
 
 // --- Texts XORed with ChaCha20's key stream: a block a lane.
 void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch);

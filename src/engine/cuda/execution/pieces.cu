@@ -32,7 +32,8 @@ struct PieceViews {
   bool encrypting;
   bool is_aes;
 
-  MessageView* views;  // to be written, as the prefix sums of their tiles
+  // To be written, as the prefix sums of their tiles; nullptr: only the heads are.
+  MessageView* views;
   std::uint64_t* first_tile;
 };
 
@@ -45,30 +46,34 @@ __device__ __forceinline__ Block start_of(const PieceViews& p, const MessageView
   return counter;
 }
 
-// A piece a lane.
+__device__ __forceinline__ MessageView view_of(const PieceViews& p, std::uint64_t number, std::uint32_t piece) {
+  const MessageView& message = p.messages[number];
+  const std::uint64_t offset = p.len * piece;
+  const PiecePlace& place = p.places[piece];
+  std::uint8_t* const at = place.first + static_cast<std::int64_t>(p.blocks[number]) * place.step;
+  const bool is_good = p.verdicts == nullptr || p.verdicts[number] != 0;
+  MessageView view{};
+  view.in = p.encrypting ? at : message.in + offset;
+  view.out = p.encrypting ? message.out + offset : is_good ? at : p.nowhere;
+  view.in_len = view.out_len = p.len;
+  view.units = p.len / (p.is_aes ? 16 : 64);
+  view.start = start_of(p, message, offset);
+  view.key = message.key;
+  return view;
+}
+
+// A piece a lane; the first of each message writes the head.
 __global__ void __launch_bounds__(threads) make_piece_views(const __grid_constant__ PieceViews p) {
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i <= p.count;
        i += std::uint64_t{gridDim.x} * threads) {
     const std::uint64_t number = i / p.pieces;
     const auto piece = static_cast<std::uint32_t>(i % p.pieces);
-    p.first_tile[i] = number * p.tiles[p.pieces] + p.tiles[piece];
+    if (p.views != nullptr) p.first_tile[i] = number * p.tiles[p.pieces] + p.tiles[piece];
     if (i == p.count) break;
-    const MessageView& message = p.messages[number];
-    const std::uint64_t offset = p.len * piece;
-    const PiecePlace& place = p.places[piece];
-    std::uint8_t* const at = place.first + static_cast<std::int64_t>(p.blocks[number]) * place.step;
-    const bool is_good = p.verdicts == nullptr || p.verdicts[number] != 0;
-    MessageView view{};
-    view.in = p.encrypting ? at : message.in + offset;
-    view.out = p.encrypting ? message.out + offset : is_good ? at : p.nowhere;
-    view.in_len = view.out_len = p.len;
-    view.units = p.len / (p.is_aes ? 16 : 64);
-    view.start = start_of(p, message, offset);
-    view.key = message.key;
-    p.views[i] = view;
+    if (p.views != nullptr) p.views[i] = view_of(p, number, piece);
     if (piece != 0) continue;
     for (std::uint32_t b = 0; b < p.head_len; ++b) {
-      global(message.out)[static_cast<std::int64_t>(b) - p.head_len] = p.heads[p.head_len * number + b];
+      global(p.messages[number].out)[static_cast<std::int64_t>(b) - p.head_len] = p.heads[p.head_len * number + b];
     }
   }
 }
@@ -124,21 +129,21 @@ void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t
   if (count >= UINT32_MAX || tiles_of_text * b.messages > most_tiles) {
     throw Error(Status::engine_failure, std::to_string(count) + " pieces of texts in one batch: cut it");
   }
-  const PieceViews of_pieces{b.views,
-                             upload.device(places),
-                             upload.device(blocks),
-                             upload.device(tiles),
-                             upload.device(heads),
-                             verdicts,
-                             upload.device(nowhere),
-                             pieces.len,
-                             count,
-                             of_message,
-                             static_cast<std::uint32_t>(pieces.heads.size() / b.messages),
-                             encrypting,
-                             b.is_aes(),
-                             upload.device(views),
-                             upload.device(first_tile)};
+  PieceViews of_pieces{b.views,
+                       upload.device(places),
+                       upload.device(blocks),
+                       upload.device(tiles),
+                       upload.device(heads),
+                       verdicts,
+                       upload.device(nowhere),
+                       pieces.len,
+                       count,
+                       of_message,
+                       static_cast<std::uint32_t>(pieces.heads.size() / b.messages),
+                       encrypting,
+                       b.is_aes(),
+                       upload.device(views),
+                       upload.device(first_tile)};
   text.views = of_pieces.views;
   text.first_tile = of_pieces.first_tile;
   text.messages = static_cast<std::uint32_t>(count);
@@ -155,6 +160,14 @@ void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t
   text.stream_keys = &stream_keys;
   text.plan = text.plan_of();
 
+  // ChaCha20-Poly1305 in one pass.
+  if (encrypting && !b.is_aes() && text.is_aligned) {
+    of_pieces.views = nullptr;
+    of_pieces.pieces = 1;
+    of_pieces.count = b.messages;
+    launch(&make_piece_views, configuration_of_lanes(b.device, b.messages, threads, 8), b.stream, of_pieces);
+    return gather_stream(b, {of_pieces.places, of_pieces.blocks, static_cast<std::uint32_t>(units)});
+  }
   if (!encrypting) run_tags(b, verdicts);
   launch(&make_piece_views, configuration_of_lanes(b.device, count + 1, threads, 8), b.stream, of_pieces);
   execute(text, nullptr);

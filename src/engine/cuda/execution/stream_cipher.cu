@@ -58,15 +58,18 @@ void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
     return chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, encrypting, {});
   }
   b.stream_keys->derive(b);
-  const chacha::Batch batch = batch_of(b);
-  chacha::run_chunks(b.device, b.stream, batch, tags_of(b, verdicts),
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts),
                      encrypting ? chacha::Pass::encrypt : chacha::Pass::decrypt);
 }
 
 void run_stream_tags(const DeviceBatch& b, std::uint32_t* verdicts) {
   b.stream_keys->derive(b);
-  const chacha::Batch batch = batch_of(b);
-  chacha::run_chunks(b.device, b.stream, batch, tags_of(b, verdicts), chacha::Pass::hash);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts), chacha::Pass::hash);
+}
+
+void gather_stream(const DeviceBatch& b, const chacha::TextPieces& pieces) {
+  b.stream_keys->derive(b);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, nullptr), chacha::Pass::gather, pieces);
 }
 
 void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {

@@ -42,8 +42,10 @@ class StreamKeys {
 // Enqueues the derivation of keys, if their own kernels take its results.
 void derive_stream_keys(const DeviceBatch& batch);
 
-// Enqueues the tags of ciphertexts of whole blocks, without their texts. verdicts: nullptr where they are written.
+// Of texts of whole blocks: enqueues the tags of ciphertexts, which are written where there are no verdicts; or the
+// encryption from pieces, and the tags.
 void run_stream_tags(const DeviceBatch& batch, std::uint32_t* verdicts);
+void gather_stream(const DeviceBatch& batch, const chacha::TextPieces& pieces);
 
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
