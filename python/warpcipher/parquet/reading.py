@@ -118,8 +118,8 @@ def open(
 ) -> ParquetFile:
     """Opens a Parquet file with modular encryption; reads its footer and nothing else.
 
-    source:       a path, a URL that fsspec knows ("s3://..."), bytes, or a binary file object that
-                  can seek, which stays open.
+    source:       a path, a URL ("s3://..."), bytes, or a binary file object that can seek, which
+                  stays open.
     keys:         bytes: the one key of a file whose columns have no keys of their own; a mapping of
                   key metadata (bytes) or, for columns, names (str) to keys; or a function of the
                   key metadata. Keys have 16, 24 or 32 bytes. None: the file is not encrypted; an
@@ -218,8 +218,8 @@ def to_plain(
     """A plain Parquet file with the content of an encrypted one, which any reader reads.
 
     Pages are not decoded: encodings, compression, statistics, indexes and Bloom filters stay.
-    dest: a path, which is replaced when all is written, and is not the source's; a URL that fsspec
-    knows; a binary file object; None returns the file as a bytearray. Otherwise returns the bytes
+    dest: a path, which is replaced when all is written, and is not the source's; a URL; a
+    binary file object; None returns the file as a bytearray. Otherwise returns the bytes
     written. progress: called with the number of encrypted bytes that are done. Raises as
     `ParquetFile.column_chunks`; what a file object took until then is incomplete: discard it.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a file is read from and written to: a path, a URL that fsspec knows, bytes, or a file
-object. A path gets its name when all is written."""
+"""Where a file is read from and written to: a path, a URL, bytes, or a file object. A path gets its
+name when all is written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 
+from .. import stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
 from ..formats import FormatError
@@ -36,11 +37,10 @@ class Source:
         self._close_file = False
         self._lock = threading.Lock()
         self.url: str | None = None
-        source = without_scheme(source)
-        if isinstance(source, str) and "://" in source:
-            self.url = source
-            source = load_fsspec(source).open(source, "rb").open()
-            self._close_file = True
+        source = stores.local_path(source)
+        if stores.is_url(source):
+            self.url, self._close_file = source, True
+            source = cast("Any", stores.open_object(source))
         if isinstance(source, (str, os.PathLike)):
             self.name = os.fspath(source)
             try:
@@ -167,13 +167,6 @@ def identity_of(status: os.stat_result) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def without_scheme(place: Any) -> Any:
-    """A URL of a file of this machine as its path: it is found, compared and replaced as one."""
-    if isinstance(place, str) and place.startswith(("file://", "local://")):
-        return load_fsspec(place).core.url_to_fs(place)[1]
-    return place
-
-
 def load_fsspec(url: str) -> Any:
     """fsspec, for the URL that needs it."""
     try:
@@ -190,10 +183,10 @@ Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
 def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) -> None:
     """Raises ValueError where the output would take the place of the file that is read: a lost key
     would then lose the data. in_place: a path may, as it is replaced when all is written."""
-    dest = without_scheme(dest)
+    dest = stores.local_path(dest)
     if in_place and isinstance(dest, (str, os.PathLike)):
         return
-    if isinstance(dest, str) and "://" in dest:
+    if stores.is_url(dest):
         same = dest == source.url
     else:
         found = source.identity
@@ -217,24 +210,11 @@ def writing(dest: Dest) -> Iterator[Writer]:
     """A writer for `dest`. A path is written under another name beside it, which replaces what was
     there when all is on the disk, and vanishes on an error; an object of a URL is replaced at the
     end, or not at all. A file object stays open."""
-    dest = without_scheme(dest)
+    dest = stores.local_path(dest)
     if not isinstance(dest, (str, os.PathLike)):
         if not hasattr(dest, "write"):
             raise TypeError(f"dest is {type(dest).__name__}: expected a path or a binary file")
         yield dest
         return
-    if isinstance(dest, str) and "://" in dest:
-        with _open_url(dest) as file:
-            yield file
-        return
-    with replaced(dest) as file:
-        yield file
-
-
-@contextlib.contextmanager
-def _open_url(url: str) -> Iterator[Any]:
-    """A transaction of fsspec: only closing the file would give a part of it the final name. The
-    file system is one of its own, because a transaction takes in all that is written through it."""
-    system, path = load_fsspec(url).core.url_to_fs(url, skip_instance_cache=True)
-    with system.transaction, system.open(path, "wb") as file:
+    with stores.writing(dest) if stores.is_url(dest) else replaced(dest) as file:
         yield file

@@ -75,7 +75,7 @@ class OtherStore(Store):
             data = bytes(self._system.cat_file(self.url(path), start=offset, end=offset + length))
         except FileNotFoundError:
             raise changed(info.url) from None
-        if len(data) != length or self.stat(path).version != info.version:
+        if len(data) != length or (info.version and self.stat(path).version != info.version):
             raise changed(info.url)
         return data
 
