@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the time of the default kernels of AES and ChaCha20 tell anything of keys or data? Launches of two classes in
-// random order, a fixed key and a fixed text against fresh random ones, and Welch's t of their times (Reparaz, Balasch
-// and Verbauwhede: "dude, is my code constant time?", 2017): below 4.5 nothing shows. Classic tables of 4 KiB, which
-// must show their leak, are the control: a test that could not see one would prove nothing.
+// Does the time of the default kernels of AES, ChaCha20, trees and point functions tell anything of keys or data?
+// Launches of two classes in random order, a fixed key and a fixed text against fresh random ones, and Welch's t of
+// their times (Reparaz, Balasch and Verbauwhede: "dude, is my code constant time?", 2017): below 4.5 nothing shows.
+// Classic tables of 4 KiB, which must show their leak, are the control: a test that could not see one would prove
+// nothing.
 //
 //   device_constant_time [--launches N] [--only NAME]   a line for each kernel and choice of the fixed class:
 //                                       timing NAME TEXT LAUNCHES T DIFFERENCE% MICROSECONDS VERDICT
@@ -12,6 +13,7 @@
 //
 // Exits 1 when a kernel of the library shows what it should not, or the control nothing.
 #include <cmath>
+#include <functional>
 
 #include "device.hpp"
 #include "engine/cuda/aes/cipher.cuh"
@@ -19,6 +21,7 @@
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "prg/prg.hpp"
 
 namespace {
 
@@ -164,6 +167,48 @@ std::uint32_t random_word() { return static_cast<std::uint32_t>(generator()); }
 
 Pattern random_text() { return {random_word(), 0xffffffffu, 0}; }
 
+// The input of one launch. A key is an object of its own in every launch, so that what the host derives is too.
+struct Input {
+  std::vector<std::uint8_t> key;
+  Pattern text;
+};
+
+// The launch of a kernel of warpcipher.prg, where the input is prepared. Texts are seeds, or a table; of a key, point
+// functions are made.
+using Prepare = std::function<void()> (*)(const Input& input, const bench::Buffers& buffers);
+
+constexpr std::size_t record_len = 256, records = text_len / record_len;
+
+template <prg::Generator G>
+std::function<void()> prepare_children(const Input&, const bench::Buffers& buffers) {
+  return [&buffers] {
+    prg::expand(G, {buffers.in(), text_len / 2}, 2, {buffers.out(), text_len},
+                {Memory::device, buffers.stream(), "cuda"});
+  };
+}
+
+template <prg::Generator G, bool Answers>
+std::function<void()> prepare_points(const Input& input, const bench::Buffers& buffers) {
+  constexpr std::size_t count = 64;
+  const prg::Domain domain{G, Answers ? prg::Group::gf2 : prg::Group::u32, 17};
+  std::seed_seq seeds(input.key.begin(), input.key.end());
+  std::mt19937 random(seeds);
+  std::vector<std::uint64_t> points(count);
+  for (std::uint64_t& point : points) point = random() % records;
+  std::vector<std::uint8_t> roots(32 * count), first(domain.record_len() * count), second(first.size());
+  for (std::uint8_t& byte : roots) byte = static_cast<std::uint8_t>(random());
+  prg::generate(domain, points, std::vector<std::uint64_t>(count, 1), roots, first, second);
+  return [&buffers, domain, first] {
+    const prg::PointKeys keys{domain, 0, first};
+    const prg::Place place{Memory::device, buffers.stream(), "cuda"};
+    if constexpr (Answers) {
+      prg::answer(keys, {buffers.in(), text_len}, record_len, {buffers.out(), count * record_len}, place);
+    } else {
+      prg::evaluate_all(keys, {buffers.out(), text_len}, place);
+    }
+  };
+}
+
 struct Kernel {
   const char* name;
   const char* algorithm;  // of the engine, or
@@ -172,6 +217,7 @@ struct Kernel {
   // What it should show: nothing; nothing but that all blocks of a text are equal, which its ciphertext shows as well;
   // or its data.
   enum Shows { nothing, equal_blocks, data } shows;
+  Prepare prg = nullptr;
 };
 
 constexpr Kernel kernels[] = {
@@ -191,13 +237,38 @@ constexpr Kernel kernels[] = {
     {"chacha20-poly1305", "chacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
     {"chacha20-poly1305-decrypt", "chacha20-poly1305", {}, Direction::decrypt, Kernel::nothing},
     {"xchacha20-poly1305", "xchacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
+    {"expand-aes-128-mmo",
+     nullptr,
+     {},
+     Direction::encrypt,
+     Kernel::equal_blocks,
+     prepare_children<prg::Generator::aes128_mmo>},
+    {"expand-aes-128-keyed",
+     nullptr,
+     {},
+     Direction::encrypt,
+     Kernel::equal_blocks,
+     prepare_children<prg::Generator::aes128_keyed>},
+    {"expand-chacha20", nullptr, {}, Direction::encrypt, Kernel::nothing, prepare_children<prg::Generator::chacha20>},
+    {"points-aes-128-mmo",
+     nullptr,
+     {},
+     Direction::encrypt,
+     Kernel::nothing,
+     prepare_points<prg::Generator::aes128_mmo, false>},
+    {"points-aes-128-half",
+     nullptr,
+     {},
+     Direction::encrypt,
+     Kernel::nothing,
+     prepare_points<prg::Generator::aes128_half, false>},
+    {"answer-aes-128-half",
+     nullptr,
+     {},
+     Direction::encrypt,
+     Kernel::nothing,
+     prepare_points<prg::Generator::aes128_half, true>},
     {"control-4-KiB-tables", nullptr, launch_lookups<LeakingTables>, Direction::encrypt, Kernel::data},
-};
-
-// The input of one launch. A key is an object of its own in every launch, so that what the host derives is too.
-struct Input {
-  std::vector<std::uint8_t> key;
-  Pattern text;
 };
 
 class Bench {
@@ -222,6 +293,11 @@ class Bench {
       m.tag = buffers_.out() + text_len;
       m.tag_len = bench::tag_len;
       m.compute_tag = kernel.direction == Direction::decrypt;
+    }
+    if (kernel.prg != nullptr) {
+      const std::function<void()> run = kernel.prg(input, buffers_);
+      spin();
+      return 1e3 * stopwatch_.milliseconds(run);
     }
     if (kernel.algorithm == nullptr) return launch_own(kernel, input, key);
     const Plan plan = make_plan({&m, 1}, cuda_engine().tile_units());
