@@ -42,6 +42,6 @@ for tool in "$@"; do
       "${gpus[part % ${#gpus[@]}]}" "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
   done
   printf 'check %s %s search ./test_cuda_search --few 1\n' "${gpus[0]}" "$tool"
-  printf 'check %s %s prg ./test_cuda_prg\n' "${gpus[0]}" "$tool"
+  printf 'check %s %s prg ./test_cuda_prg --few\n' "${gpus[0]}" "$tool"
   [ ! -x test_lab ] || printf 'check %s %s lab ./test_lab\n' "${gpus[0]}" "$tool"
 done | xargs -P "${JOBS:-6}" -I{} bash -c '{}'

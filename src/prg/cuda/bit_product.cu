@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "cipher/lut3.hpp"
 #include "engine/cuda/ghash/instructions.cuh"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/launch.hpp"
@@ -33,6 +34,9 @@ constexpr std::uint32_t step_records = 512, strip_len = 64, step_shares_len = st
 constexpr std::uint32_t group_records = 32;
 constexpr std::uint32_t part_len = 16;  // bytes that a lane copies
 constexpr std::uint32_t parts = strip_len / part_len;
+constexpr std::uint32_t rows_at_once = threads / parts;
+static_assert(rows_at_once <= 4 * group_records && 4 * group_records % rows_at_once == 0,
+              "what the threads copy at once lies in groups that follow each other");
 
 // Shared memory. Groups of 32 records are 8 words further apart after each fourth, so that lanes that read the same
 // record of groups 4 t + ... meet in no bank.
@@ -57,14 +61,20 @@ struct Memory {
   Shares shares[Stages + 1];  // those of a step are needed one step longer
 };
 
-template <int S>
-__device__ __forceinline__ void swap_bits(std::uint32_t (&x)[32], std::uint32_t mask) {
+// The bits of `a` where the mask has ones, else those of `b`: one operation, which the compiler does not find.
+template <std::uint32_t Mask>
+__device__ __forceinline__ std::uint32_t pick(std::uint32_t a, std::uint32_t b) {
+  return lut3<0xca>(Mask, a, b);
+}
+
+template <int S, std::uint32_t Mask>
+__device__ __forceinline__ void swap_bits(std::uint32_t (&x)[32]) {
 #pragma unroll
   for (int k = 0; k < 16; ++k) {
     const int i = k / S * 2 * S + k % S;
     const std::uint32_t low = x[i], high = x[i + S];
-    x[i] = (low & mask) | (high << S & ~mask);
-    x[i + S] = (low >> S & mask) | (high & ~mask);
+    x[i] = pick<Mask>(low, high << S);
+    x[i + S] = pick<Mask>(low >> S, high);
   }
 }
 
@@ -83,9 +93,9 @@ __device__ __forceinline__ void transpose(std::uint32_t (&x)[32]) {
     x[i] = byte_permute(low, high, 0x6240);
     x[i + 8] = byte_permute(low, high, 0x7351);
   }
-  swap_bits<4>(x, 0x0f0f0f0f);
-  swap_bits<2>(x, 0x33333333);
-  swap_bits<1>(x, 0x55555555);
+  swap_bits<4, 0x0f0f0f0f>(x);
+  swap_bits<2, 0x33333333>(x);
+  swap_bits<1, 0x55555555>(x);
 }
 
 // Keys: 8 for each of Tiles.
@@ -123,30 +133,36 @@ class Work {
   __device__ __forceinline__ void fetch(std::uint64_t step, std::uint32_t n) {
     const std::uint32_t part = threadIdx.x % parts, row = threadIdx.x / parts;
     if (step < steps_) {
-      std::uint64_t record = step * step_records + row;
-      const std::uint64_t column = strip_ + part_len * part;
-      const std::uint8_t* from = product_.table + record * product_.record_len + column;
-      auto* const rows = reinterpret_cast<std::uint8_t*>(memory_.steps[n % Stages].rows) + part_len * part;
+      const std::uint64_t column = strip_ + part_len * part, left = product_.records - step * step_records;
+      const std::uint8_t* from = product_.table + (step * step_records + row) * product_.record_len + column;
+      const std::uint64_t stride = rows_at_once * product_.record_len;
+      const SharedAddress to = shared_address(memory_.steps[n % Stages].rows) + Step::row_at(row) + part_len * part;
+      const bool is_column = column < product_.record_len;
+      if (left >= step_records && is_column) {
 #pragma unroll
-      for (std::uint32_t i = 0; i < step_records; i += threads / parts) {
-        copy(rows + Step::row_at(row + i), from, record < product_.records && column < product_.record_len);
-        record += threads / parts;
-        from += threads / parts * product_.record_len;
+        for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
+          copy_in_background(to + Step::row_at(i), reinterpret_cast<const uint4*>(from));
+        }
+      } else {
+#pragma unroll 1
+        for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
+          copy(to + Step::row_at(i), from, row + i < left && is_column);
+        }
       }
       if (row < 8 * Tiles) {
         const std::uint64_t at = step * step_shares_len + part_len * part;
-        copy(&memory_.shares[n % (Stages + 1)].words[row][part], product_.shares + product_.share_stride * row + at,
-             row < product_.keys && at < product_.share_stride);
+        copy(shared_address(&memory_.shares[n % (Stages + 1)].words[row][part]),
+             product_.shares + product_.share_stride * row + at, row < product_.keys && at < product_.share_stride);
       }
     }
     end_copy_group();
   }
 
-  static __device__ __forceinline__ void copy(void* to, const std::uint8_t* from, bool is_there) {
+  static __device__ __forceinline__ void copy(SharedAddress to, const std::uint8_t* from, bool is_there) {
     if (is_there) {
-      copy_in_background(shared_address(to), reinterpret_cast<const uint4*>(from));
+      copy_in_background(to, reinterpret_cast<const uint4*>(from));
     } else {
-      *static_cast<uint4*>(to) = make_uint4(0, 0, 0, 0);
+      store_shared(to, make_uint4(0, 0, 0, 0));
     }
   }
 
@@ -181,14 +197,16 @@ class Work {
         a[2 * p + 1][c] = make_uint4(low.z, low.w, high.z, high.w);
       }
     }
+    // Two tiles at a time, so that no product waits for the one before it.
 #pragma unroll
-    for (std::uint32_t j = 0; j < Tiles; ++j) {
-      const uint4 b = shares[8 * j + lane_index() / 4][lane_index() % 4];
+    for (std::uint32_t j = 0; j < Tiles; j += 2) {
+      uint4 b[2];
 #pragma unroll
-      for (std::uint32_t m = 0; m < 4; ++m) {
-        count_ones(counts_[m][j], a[m][0], b.x, b.y);
-        count_ones(counts_[m][j], a[m][1], b.z, b.w);
-      }
+      for (std::uint32_t i = 0; i < 2; ++i) b[i] = shares[8 * (j + i) + lane_index() / 4][lane_index() % 4];
+#pragma unroll
+      for (std::uint32_t m = 0; m < 8; ++m) count_ones(counts_[m / 2][j + m % 2], a[m / 2][0], b[m % 2].x, b[m % 2].y);
+#pragma unroll
+      for (std::uint32_t m = 0; m < 8; ++m) count_ones(counts_[m / 2][j + m % 2], a[m / 2][1], b[m % 2].z, b[m % 2].w);
     }
   }
 

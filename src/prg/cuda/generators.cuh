@@ -170,13 +170,18 @@ std::uint64_t lanes_of(const Device& device) {
   return std::uint64_t{G::threads} * blocks_of_multiprocessor<G> * device.multiprocessors;
 }
 
-// Blocks that fill the GPU, or fewer for fewer lanes. own_len: bytes of shared memory of the kernel's own.
+// Blocks that fill the GPU, or one for each warp. own_len: bytes of shared memory of the kernel's own.
 template <class G>
 LaunchConfiguration configuration_of(const Device& device, std::uint64_t lanes, std::size_t own_len) {
-  LaunchConfiguration made =
-      ::warpcipher::cuda::configuration_of_lanes(device, lanes, G::threads, blocks_of_multiprocessor<G>);
-  made.shared_len = G::shared_len + own_len;
-  return made;
+  const std::uint64_t most = std::uint64_t{blocks_of_multiprocessor<G>} * device.multiprocessors;
+  const std::uint64_t warps = (lanes + warp_len - 1) / warp_len;
+  return {static_cast<std::uint32_t>(warps < most ? warps : most), G::threads, G::shared_len + own_len};
+}
+
+// The number of this lane among all. Warps of different blocks follow each other, so that few lanes, and what is left
+// at the end of many, are on all multiprocessors.
+__device__ __forceinline__ std::uint64_t lane_of_launch() {
+  return (std::uint64_t{warp_index()} * gridDim.x + blockIdx.x) * warp_len + lane_index();
 }
 
 __device__ __forceinline__ void store_block(std::uint8_t* p, const Block& block) {

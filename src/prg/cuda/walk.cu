@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(G::threads, 1)
   G::begin();
   const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
 #pragma unroll 1
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; i < count; i += stride) {
+  for (std::uint64_t i = lane_of_launch(); i < count; i += stride) {
     Block children[Children];
     G::template make<0, Children>(fixed, load_aligned(seeds + block_len * i), children);
 #pragma unroll
@@ -83,8 +83,7 @@ __global__ void __launch_bounds__(G::threads, 1)
   const int bottom = pass.levels - 1;  // the level whose children are written
   const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
 #pragma unroll 1
-  for (std::uint64_t first = std::uint64_t{blockIdx.x} * G::threads + warp_len * warp_index(); first < pass.count;
-       first += stride) {
+  for (std::uint64_t first = lane_of_launch() - lane; first < pass.count; first += stride) {
     Block node{};
     if (first + lane < pass.count) node = load_aligned(global(pass.nodes) + pass.stride * (first + lane));
     int level = 0;
@@ -148,8 +147,7 @@ __global__ void __launch_bounds__(G::threads, 1)
   G::begin();
   const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
 #pragma unroll 1
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; i < pass.count << pass.levels;
-       i += stride) {
+  for (std::uint64_t i = lane_of_launch(); i < pass.count << pass.levels; i += stride) {
     Block node = load_aligned(global(pass.nodes) + pass.stride * (i >> pass.levels));
 #pragma unroll 1
     for (int level = 0; level < pass.levels; ++level) {
@@ -180,7 +178,7 @@ __global__ void __launch_bounds__(G::threads, 1)
   const int depth = domain.depth(), in_block = domain.bits - depth;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads, count = paths.keys.count * paths.each;
 #pragma unroll 1
-  for (std::uint64_t path = std::uint64_t{blockIdx.x} * G::threads + threadIdx.x; path < count; path += stride) {
+  for (std::uint64_t path = lane_of_launch(); path < count; path += stride) {
     const auto i = static_cast<std::uint32_t>(path);
     const std::uint8_t* const record = global(paths.keys.records) + paths.layout.len * (i / paths.each);
     const std::uint64_t point = paths.at == nullptr ? 0 : paths.at[paths.same ? i % paths.each : i];
@@ -220,15 +218,12 @@ __global__ void __launch_bounds__(G::threads, 1)
   }
 }
 
-// Levels of the next pass: as many as shared memory has room for, the longest passes last; fewer where the GPU's lanes
-// have so few nodes that many of them would be idle at the end.
+// Levels of the next pass: as many as shared memory has room for, the longest passes last.
 template <class G>
-int choose_levels(const Device& device, std::uint64_t nodes, int left) {
+int choose_levels(const Device& device, int left) {
   const std::size_t room = device.shared_len - G::shared_len;
   const int most = std::clamp(static_cast<int>(room / (G::threads / warp_len * batch_len)), 1, most_levels);
-  const int levels = left % most == 0 ? most : left % most;
-  const std::uint64_t lanes = lanes_of<G>(device), turns = (nodes + lanes - 1) / lanes;
-  return levels > 3 && 8 * nodes < 7 * turns * lanes ? 3 : levels;
+  return left % most == 0 ? most : left % most;
 }
 
 // Grows `left` levels. The caller sets all of `pass` but levels, and `out` for the last pass.
@@ -251,11 +246,11 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
     pass.count <<= levels;
     pass.first += levels;
   };
-  int start = 0;  // levels until there is a node for each lane
-  while (start < left - 1 && pass.count << start < lanes_of<G>(device)) ++start;
+  int start = 0;  // levels until there is work for a third of all warps, which is enough
+  while (start < left - 1 && pass.count << start < lanes_of<G>(device) / 3) ++start;
   if (start > 1) run(&start_kernel<G, Keys>, start, 0, pass.count << start);
   while (left != 0) {
-    const int levels = choose_levels<G>(device, pass.count, left);
+    const int levels = choose_levels<G>(device, left);
     // One level needs no slots: some GPUs have no room beside the tables.
     const std::size_t slots_len =
         levels == 1 ? 0 : static_cast<std::size_t>(levels) * batch_len * (G::threads / warp_len);
