@@ -79,7 +79,8 @@ class CudaEngine final : public DeviceEngine {
     std::vector<std::uint32_t> numbers(messages.size());
     std::iota(numbers.begin(), numbers.end(), 0);
     std::fill(statuses.begin(), statuses.end(), Status::ok);
-    cuda::MessageBatch({messages, numbers, {}}, cuda::current_device(), stream).run(statuses, &pieces);
+    const cuda::MessageGroup group{messages, numbers, {}};
+    cuda::MessageBatch(group, cuda::current_device(), stream, &pieces).run(statuses);
   }
 
   void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,

@@ -20,7 +20,6 @@
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"
-#include "message/pieces.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda {
@@ -87,10 +86,6 @@ void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 // GCM-SIV must, since it hashes the plaintext. So must CCM, likewise. All of these wipe forged texts before later
 // work of the stream begins. started: the part that start_text() has rightly started.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
-
-// The same for messages of one length whose texts lie in pieces (pieces.cu), and whose views have the ciphertext as in
-// and out. Nothing is written to the pieces of a message with a wrong tag.
-void execute_in_pieces(const DeviceBatch& batch, const Pieces& pieces, std::uint32_t* verdicts);
 
 // Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the host knows the plan
 // (speculation.hpp): tiles and units are for messages of one length. Fills in the rest of the speculation.

@@ -66,7 +66,7 @@ std::uint64_t tiles_of(std::uint64_t units) { return (units + tile_units - 1) / 
 
 }  // namespace
 
-MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stream stream)
+MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stream stream, const Pieces* pieces)
     : group_(group),
       batch_{device, stream, group[0].algorithm(), group[0].direction},
       aes_keys_(device, stream, batch_.algorithm, batch_.direction),
@@ -85,9 +85,11 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   hash_views_ = upload_.reserve<HashView>(batch_.algorithm.is_aead() ? count : 0);
   first_chunk_ = upload_.reserve<std::uint64_t>(batch_.algorithm.is_aead() ? count + 1 : 0);
   aad_ = upload_.reserve<std::uint8_t>(aad_len_);
+  if (pieces != nullptr) pieces_.emplace(*pieces, batch_).reserve(upload_);
   const bool has_masks = batch_.algorithm.is_aead() && !batch_.is_chacha();
   const bool masks_on_host = batch_.is_gcm() && derived_on_host && count <= most_masks_of_host;
   masks_ = masks_on_host ? upload_.reserve<Block>(count) : upload_.reserve_on_device<Block>(has_masks ? count : 0);
+  if (pieces_) pieces_->reserve_on_device(upload_);
   upload_.allocate(stream);
 
   const auto keys = static_cast<std::uint32_t>(keys_.size());
@@ -103,6 +105,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   batch_.plan = batch_.plan_of();
 
   fill_views();
+  if (pieces_) pieces_->fill(upload_);
   for (std::size_t i = 0; masks_on_host && i < count; ++i) {
     const GcmStart start = gcm_start_of(group[i]);
     upload_.host(masks_)[i] = start.mask;
@@ -207,9 +210,9 @@ void MessageBatch::fill_hashes() {
   batch_.hashes.is_aligned = batch_.is_aligned;
 }
 
-void MessageBatch::run(std::span<Status> statuses, const Pieces* pieces) const {
+void MessageBatch::run(std::span<Status> statuses) const {
   const auto enqueue = [&](std::uint32_t* verdicts) {
-    pieces == nullptr ? execute(batch_, verdicts) : execute_in_pieces(batch_, *pieces, verdicts);
+    pieces_ ? pieces_->execute(upload_, batch_, verdicts) : execute(batch_, verdicts);
   };
   if (!batch_.checks_tags()) return enqueue(nullptr);
   std::vector<std::uint32_t> verdicts(group_.size());

@@ -4,13 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/cuda/execution/device_batch.hpp"
+#include "engine/cuda/execution/pieces.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "message/message.hpp"
-#include "message/pieces.hpp"
 
 namespace warpcipher::cuda {
 
@@ -28,14 +29,14 @@ struct MessageGroup {
 
 class MessageBatch {
  public:
-  // Enqueues the input of execute(). Throws Error{engine_failure} if there are more tiles than a launch can have.
-  MessageBatch(const MessageGroup& group, const Device& device, Stream stream);
+  // Enqueues the input of execute(). pieces: where texts lie, if not in the messages. Throws Error{engine_failure} if
+  // there are more tiles than a launch can have.
+  MessageBatch(const MessageGroup& group, const Device& device, Stream stream, const Pieces* pieces = nullptr);
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;
 
-  // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that. pieces: where the texts
-  // lie, if not in the messages.
-  void run(std::span<Status> statuses, const Pieces* pieces = nullptr) const;
+  // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that.
+  void run(std::span<Status> statuses) const;
 
  private:
   void number_keys();
@@ -57,6 +58,7 @@ class MessageBatch {
   Upload::Array<std::uint8_t> key_bytes_{}, aad_{};
   Upload::Array<HashView> hash_views_{};
   Upload::Array<Block> masks_{};
+  std::optional<PieceArrays> pieces_;
 };
 
 // Runs one message, without the arrays of a batch if its mode allows that. Waits only if a tag is checked.

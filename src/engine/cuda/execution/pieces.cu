@@ -2,11 +2,12 @@
 // Messages whose texts lie in pieces. The key stream of a piece is that of the message from the piece's place in the
 // text on. So each piece is a message of the cipher's own mode, CTR or ChaCha20, whose view has that counter, and the
 // kernels of those modes read or write it where it lies. Tags are those of the whole ciphertexts.
+#include "engine/cuda/execution/pieces.hpp"
+
 #include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
-#include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/launch.hpp"
@@ -93,85 +94,97 @@ void run_tags(const DeviceBatch& b, std::uint32_t* verdicts) {
 
 }  // namespace
 
-void execute_in_pieces(const DeviceBatch& b, const Pieces& pieces, std::uint32_t* verdicts) {
-  const bool encrypting = b.direction == Direction::encrypt;
-  const auto of_message = static_cast<std::uint32_t>(pieces.places.size());
-  const std::uint64_t count = std::uint64_t{of_message} * b.messages;
-  DeviceBatch text{b.device, b.stream, algorithm_of_text(b.algorithm), b.direction};
-  const std::uint64_t units = pieces.len / text.algorithm.unit_len();
-  text.lacks_ends = leaves_ends(conditions_of(b.device), text.algorithm.mode.id, count);
+PieceArrays::PieceArrays(const Pieces& pieces, const DeviceBatch& b)
+    : pieces_(pieces),
+      encrypting_(b.direction == Direction::encrypt),
+      messages_(b.messages),
+      of_message_(static_cast<std::uint32_t>(pieces.places.size())),
+      count_(std::uint64_t{of_message_} * messages_),
+      algorithm_(algorithm_of_text(b.algorithm)),
+      units_(pieces.len / algorithm_.unit_len()),
+      lacks_ends_(leaves_ends(conditions_of(b.device), algorithm_.mode.id, count_)) {}
 
-  Upload upload;
-  const auto places = upload.reserve<PiecePlace>(of_message);
-  const auto blocks = upload.reserve<std::uint64_t>(b.messages);
-  const auto tiles = upload.reserve<std::uint64_t>(of_message + std::size_t{1});
-  const auto heads = upload.reserve<std::uint8_t>(pieces.heads.size());
-  const auto nowhere = upload.reserve_on_device<std::uint8_t>(encrypting ? 0 : pieces.len);
-  const auto views = upload.reserve_on_device<MessageView>(count);
-  const auto first_tile = upload.reserve_on_device<std::uint64_t>(count + 1);
-  upload.allocate(b.stream, encrypting ? Wiping::needless : Wiping::needed);
-  std::copy(pieces.places.begin(), pieces.places.end(), upload.host(places));
-  std::copy(pieces.blocks.begin(), pieces.blocks.end(), upload.host(blocks));
-  std::copy(pieces.heads.begin(), pieces.heads.end(), upload.host(heads));
-  std::uint64_t tiles_of_text = 0, ends = 0, addresses = 0;
-  for (std::uint32_t i = 0; i < of_message; ++i) {
-    const std::uint64_t lead = (2 + pieces.len / 16 * i) % tile_units;  // GCM's text begins with counter 2
+void PieceArrays::reserve(Upload& upload) {
+  places_ = upload.reserve<PiecePlace>(of_message_);
+  blocks_ = upload.reserve<std::uint64_t>(messages_);
+  tiles_ = upload.reserve<std::uint64_t>(of_message_ + std::size_t{1});
+  heads_ = upload.reserve<std::uint8_t>(pieces_.heads.size());
+}
+
+void PieceArrays::reserve_on_device(Upload& upload) {
+  nowhere_ = upload.reserve_on_device<std::uint8_t>(encrypting_ ? 0 : pieces_.len);
+  views_ = upload.reserve_on_device<MessageView>(count_);
+  first_tile_ = upload.reserve_on_device<std::uint64_t>(count_ + 1);
+}
+
+void PieceArrays::fill(Upload& upload) {
+  std::copy(pieces_.places.begin(), pieces_.places.end(), upload.host(places_));
+  std::copy(pieces_.blocks.begin(), pieces_.blocks.end(), upload.host(blocks_));
+  std::copy(pieces_.heads.begin(), pieces_.heads.end(), upload.host(heads_));
+  for (std::uint32_t i = 0; i < of_message_; ++i) {
+    const std::uint64_t lead = (2 + pieces_.len / 16 * i) % tile_units;  // GCM's text begins with counter 2
     const std::uint64_t in_tiles =
-        text.lacks_ends ? units_before_end(pieces.len, static_cast<std::uint32_t>(lead)) : units;
-    upload.host(tiles)[i] = tiles_of_text;
-    tiles_of_text += (in_tiles + tile_units - 1) / tile_units;
-    ends += units - in_tiles;
-    addresses |= reinterpret_cast<std::uintptr_t>(pieces.places[i].first);
-    addresses |= static_cast<std::uint64_t>(pieces.places[i].step);
+        lacks_ends_ ? units_before_end(pieces_.len, static_cast<std::uint32_t>(lead)) : units_;
+    upload.host(tiles_)[i] = tiles_of_text_;
+    tiles_of_text_ += (in_tiles + tile_units - 1) / tile_units;
+    ends_of_text_ += units_ - in_tiles;
+    addresses_ |= reinterpret_cast<std::uintptr_t>(pieces_.places[i].first);
+    addresses_ |= static_cast<std::uint64_t>(pieces_.places[i].step);
   }
-  upload.host(tiles)[of_message] = tiles_of_text;
-  upload.send();
-  if (count >= UINT32_MAX || tiles_of_text * b.messages > most_tiles) {
-    throw Error(Status::engine_failure, std::to_string(count) + " pieces of texts in one batch: cut it");
+  upload.host(tiles_)[of_message_] = tiles_of_text_;
+  if (count_ >= UINT32_MAX || tiles_of_text_ * messages_ > most_tiles) {
+    throw Error(Status::engine_failure, std::to_string(count_) + " pieces of texts in one batch: cut it");
   }
+}
+
+void PieceArrays::execute(const Upload& upload, const DeviceBatch& b, std::uint32_t* verdicts) const {
   PieceViews of_pieces{b.views,
-                       upload.device(places),
-                       upload.device(blocks),
-                       upload.device(tiles),
-                       upload.device(heads),
+                       upload.device(places_),
+                       upload.device(blocks_),
+                       upload.device(tiles_),
+                       upload.device(heads_),
                        verdicts,
-                       upload.device(nowhere),
-                       pieces.len,
-                       count,
-                       of_message,
-                       static_cast<std::uint32_t>(pieces.heads.size() / b.messages),
-                       encrypting,
+                       upload.device(nowhere_),
+                       pieces_.len,
+                       count_,
+                       of_message_,
+                       static_cast<std::uint32_t>(pieces_.heads.size() / messages_),
+                       encrypting_,
                        b.is_aes(),
-                       upload.device(views),
-                       upload.device(first_tile)};
+                       upload.device(views_),
+                       upload.device(first_tile_)};
+  const auto make_views = [&] {
+    launch(&make_piece_views, configuration_of_lanes(b.device, of_pieces.count + 1, threads, 8), b.stream, of_pieces);
+  };
+  const bool is_aligned = b.is_aligned && addresses_ % 16 == 0;
+  if (encrypting_ && !b.is_aes() && is_aligned) {  // in one pass
+    of_pieces.views = nullptr;
+    of_pieces.pieces = 1;
+    of_pieces.count = messages_;
+    make_views();
+    return gather_stream(b, {of_pieces.places, of_pieces.blocks, static_cast<std::uint32_t>(units_)});
+  }
+  DeviceBatch text{b.device, b.stream, algorithm_, b.direction};
   text.views = of_pieces.views;
   text.first_tile = of_pieces.first_tile;
-  text.messages = static_cast<std::uint32_t>(count);
-  text.tiles = tiles_of_text * b.messages;
-  text.units = units * count;
-  text.most_units = units;
-  text.end_units = ends * b.messages;
+  text.messages = static_cast<std::uint32_t>(count_);
+  text.tiles = tiles_of_text_ * messages_;
+  text.units = units_ * count_;
+  text.most_units = units_;
+  text.end_units = ends_of_text_ * messages_;
+  text.lacks_ends = lacks_ends_;
   text.in_place = false;
-  text.is_aligned = b.is_aligned && addresses % 16 == 0;
+  text.is_aligned = is_aligned;
   text.only_key = b.only_key;
   text.aes_keys = b.aes_keys;
   StreamKeys stream_keys;
   stream_keys.take_bytes(b.stream_keys->bytes());
   text.stream_keys = &stream_keys;
   text.plan = text.plan_of();
-
-  // ChaCha20-Poly1305 in one pass.
-  if (encrypting && !b.is_aes() && text.is_aligned) {
-    of_pieces.views = nullptr;
-    of_pieces.pieces = 1;
-    of_pieces.count = b.messages;
-    launch(&make_piece_views, configuration_of_lanes(b.device, b.messages, threads, 8), b.stream, of_pieces);
-    return gather_stream(b, {of_pieces.places, of_pieces.blocks, static_cast<std::uint32_t>(units)});
-  }
-  if (!encrypting) run_tags(b, verdicts);
-  launch(&make_piece_views, configuration_of_lanes(b.device, count + 1, threads, 8), b.stream, of_pieces);
-  execute(text, nullptr);
-  if (encrypting) run_tags(b, nullptr);
+  if (!encrypting_) run_tags(b, verdicts);
+  make_views();
+  cuda::execute(text, nullptr);
+  if (encrypting_) run_tags(b, nullptr);
 }
 
 }  // namespace warpcipher::cuda
