@@ -15,7 +15,7 @@ from warpcipher.formats.sealed import Sealed
 
 from .errors import shown, usage
 from .new_keys import RekeySettings
-from .object_run import JOURNAL, ObjectRun, Plan
+from .object_run import JOURNAL, ObjectRun, Plan, portable
 
 
 class ObjectKeys(ObjectRun):
@@ -44,9 +44,8 @@ class ObjectKeys(ObjectRun):
         return Sealed(self._key, self._format, self._extra, self._new)
 
     def _new_source(self, sealed: Sealed) -> Any:
-        if self._how.new.people:
-            raise usage("--cluster takes --new-key FILE, --new-key-env or --new-key-command")
-        return self._how.new.choice.source(), self._new.format.name, self._new.options
+        key = portable(self._new, self._how.new.people, self._how.new.choice)
+        return key, self._new.format.name, self._new.options
 
     def _work_of(self, plan: Plan) -> Work:
         work = super()._work_of(plan)

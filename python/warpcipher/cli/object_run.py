@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -51,6 +51,10 @@ from .errors import (
 from .jobs import STANDARD
 from .report import Progress, on_terminal, readable_size, show_time
 from .transfer import Transfer
+
+if TYPE_CHECKING:
+    from .keys import Choice
+    from .recipients import People
 
 MOST = 1000
 """Failures that the results keep; the report has all."""
@@ -344,12 +348,10 @@ class ObjectRun(Transfer):
         count = settings.jobs or JOBS
         if settings.cluster is None:
             return Threads(job.work, job.sealed, count)
-        if settings.people:
-            raise usage("--cluster takes --key FILE, --key-env or --key-command: nodes ask there")
         from warpcipher.cluster.objects import Nodes
 
-        new = self._new_source(job.sealed)
-        return Nodes(settings.cluster, job.work, settings.key.source(), count, new=new)
+        key = portable(job.sealed, settings.people, settings.key)
+        return Nodes(settings.cluster, job.work, key, count, new=self._new_source(job.sealed))
 
     def _new_source(self, sealed: Sealed) -> Any:
         """Where the nodes of a cluster find the new key, with its format and options."""
@@ -441,6 +443,20 @@ class ObjectRun(Transfer):
             ],
         }
         return json.dumps(document, indent=2)
+
+
+def portable(sealed: Sealed, people: People, key: Choice) -> Any:
+    """Where the nodes of a cluster find a key: public keys travel. Raises CliError."""
+    if not people:
+        return key.source()
+    if people.has_passphrase or people.takes_standard_input:
+        raise usage("--cluster takes files of keys, which the nodes have too, and no passphrase")
+    from warpcipher import keys
+
+    opening = sealed.format.opening
+    public = [one for one in cast("list[Any]", sealed.key) if opening([one]) == []]
+    files = [os.path.abspath(path) for path in people.identities]  # noqa: PTH100
+    return [*map(keys.from_file, files), *public]
 
 
 class _Lines:

@@ -16,6 +16,7 @@ from typing import Any
 import warpcipher as wc
 
 from .._errors import EngineError
+from ..formats.registry import of_people
 from ..keys import KeySource
 
 MOST_DEVICES = 64  # of a node
@@ -111,12 +112,17 @@ class _Imported:
 
 
 def portable_keys(keys: object) -> Any:
-    """Keys as tasks may carry them: sources, and the names of functions.
+    """Keys as tasks may carry them: sources, the names of functions, and public keys of people.
 
     Raises TypeError for keys themselves, and for objects that may hold some.
     """
     if keys is None:
         return None
+    if isinstance(keys, (list, tuple)):
+        return [portable_keys(key) for key in keys]
+    is_text = isinstance(keys, (str, bytes, bytearray, memoryview))
+    if not is_text and any(of.knows(keys) and of.opening(keys) == [] for of in of_people()):
+        return keys
     if isinstance(keys, Mapping):
         return {name: portable_keys(key) for name, key in keys.items()}
     if isinstance(keys, KeySource):
@@ -140,6 +146,8 @@ def found_keys(keys: Any) -> Any:
     """Portable keys as a caller gave them; called on a node."""
     if isinstance(keys, Mapping):
         return {name: found_keys(key) for name, key in keys.items()}
+    if isinstance(keys, list):
+        return [found_keys(key) for key in keys]
     if isinstance(keys, _Imported):
         return getattr(importlib.import_module(keys.module), keys.name)
     return keys

@@ -19,7 +19,7 @@ from .._errors import EngineError
 from ..fleet.job import BIG, ROOM, Todo
 from ..fleet.work import Outcome, Work
 from ..formats import Options
-from ..formats.registry import take
+from ..formats.registry import get, take
 from ..formats.sealed import Sealed
 from ..keys import KeySource
 from .fleet import balanced, check_version, connect, found_keys, portable_keys
@@ -67,14 +67,18 @@ class ObjectTask:
 
 
 def _sealed_of(key: Any, format: str, options: Options, new: Sealed | None = None) -> Sealed:
-    chosen, found = take(format, found_keys(key), options)
+    found = found_keys(key)
+    if isinstance(found, list):  # of people
+        chosen, found = get(format), [take(format, one, options)[1] for one in found]
+    else:
+        chosen, found = take(format, found, options)
     return Sealed(found, chosen, options, new)
 
 
 class Nodes:
-    """The cores of a cluster. address: as for `Fleet`; key: a source of `warpcipher.keys`; new: of
-    another one, its format and options, where keys change; threads: objects at a time of each task,
-    which declares `cpus` of a node.
+    """The cores of a cluster. address: as for `Fleet`; key: a source of `warpcipher.keys`, or
+    several, with public keys among them; new: of another key, with its format and options, where
+    keys change; threads: objects at a time of each task, which declares `cpus` of a node.
 
     Raises TypeError for a key that would travel, EngineError where there is no Ray or no cluster.
     """
@@ -83,10 +87,10 @@ class Nodes:
         self,
         address: str,
         work: Work,
-        key: KeySource,
+        key: KeySource | Sequence[Any],
         threads: int,
         cpus: float = 1,
-        new: tuple[KeySource, str, Options] | None = None,
+        new: tuple[KeySource | Sequence[Any], str, Options] | None = None,
     ) -> None:
         kept = portable_keys(key)
         new_kept = None if new is None else (portable_keys(new[0]), *new[1:])

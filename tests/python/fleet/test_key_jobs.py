@@ -9,6 +9,7 @@ import json
 import pickle
 import random
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,10 @@ import warpcipher as wc
 from job_support import invoke as do
 from job_support import plain
 from step_store import Killed, StepStore, step_store
-from warpcipher import formats, keys, stores
+from warpcipher import formats
 from warpcipher.cluster import objects
-from warpcipher.fleet import journal, work
-from warpcipher.fleet.job import Todo
-from warpcipher.fleet.places import Items, Target
+from warpcipher.fleet import job, journal, work
+from warpcipher.fleet.work import Outcome, Work
 from warpcipher.formats import age, tree_parts
 
 NAMES = ["a0", "a-b", "a/1", "a/2.jpg", "b/c/d.jpg", "z"]
@@ -273,30 +273,59 @@ def test_dry_run_and_filters(store: StepStore) -> None:
     assert plain(store, "back/").keys() == {"a/2.jpg", "b/c/d.jpg"}
 
 
-def test_tasks_of_a_cluster_carry_no_key(there: Path) -> None:
-    """What a node does, in this process."""
+@CHANGES
+def test_tasks_of_a_cluster_carry_no_key(
+    there: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, ...], suffix: str
+) -> None:
+    """The command, with what its nodes do done in this process."""
     for name in ("a", "b"):
         Path(f"in/{name}").parent.mkdir(exist_ok=True)
         Path(name).write_bytes(name.encode())
-        formats.encrypt_file(name, f"in/{name}.cobblestone", Path("key").read_bytes())
-    Path("out").mkdir()
-    items = Items({"": str(there / "in")}, frozenset({""}))
-    options, name = formats.Options(), "cobblestone-256"
-    task = objects.ObjectTask(
-        work.Work(
-            *("rekey", items, Target(str(there / "out")), name, ".cobblestone", options, False),
-            new_extension=".cobblestone",
-        ),
-        objects.portable_keys(keys.from_file("key")),
-        2,
-        0,
-        wc.__version__,
-        (objects.portable_keys(keys.from_file("other")), name, options),
-    )
-    sent = pickle.dumps(task)
-    assert not [key for key in ("key", "other") if Path(key).read_bytes() in sent]
-    todos = [Todo(item, None) for item in items if not isinstance(item, stores.ObjectInfo)]
-    outcomes = pickle.loads(sent).do(todos)  # noqa: S301
-    assert [outcome.error for outcome in outcomes] == [None, None]
-    with formats.open("out/b.cobblestone", Path("other").read_bytes()) as file:
-        assert file.read() == b"b"
+        key = ME if suffix == "age" else Path("key").read_bytes()
+        formats.encrypt_file(name, f"in/{name}.{suffix}", key)
+
+    class Nodes:
+        def __init__(self, _: str, work: Work, key: Any, threads: int, new: Any) -> None:
+            kept = (objects.portable_keys(new[0]), *new[1:])
+            task = objects.ObjectTask(
+                work, objects.portable_keys(key), threads, time.time_ns(), wc.__version__, kept
+            )
+            sent = pickle.dumps(task)
+            secret = [Path(name).read_bytes() for name in ("key", "other")] + [ME.secret]
+            assert not [one for one in secret if one in sent]
+            self._task: objects.ObjectTask = pickle.loads(sent)  # noqa: S301
+            self._done: list[Outcome] = []
+
+        def submit(self, todo: job.Todo) -> None:
+            self._done += self._task.do([todo])
+
+        def has_room(self) -> bool:
+            return True
+
+        def collect(self, *, wait: bool) -> list[Outcome]:
+            done, self._done = self._done, []
+            return done
+
+        def flush(self) -> None:
+            pass
+
+        close = flush
+
+    monkeypatch.setattr(objects, "Nodes", Nodes)
+    with step_store():
+        do(*change, "in", "-o", "step://out", "--cluster", "auto", "--no-manifest")
+        do("decrypt", "step://out", "-o", "back", "--no-manifest", *opens(suffix))
+    assert Path("back/b").read_bytes() == b"b"
+
+
+@pytest.mark.parametrize("key", [ME, ME.to_text(), "x", [ME.recipient, ME], age.Passphrase(b"a")])
+def test_keys_that_would_travel(key: Any) -> None:
+    with pytest.raises(TypeError, match="tasks carry no keys"):
+        objects.portable_keys(key)
+    assert objects.portable_keys([ME.recipient]) == [ME.recipient]
+
+
+def test_a_passphrase_is_not_for_a_cluster(store: StepStore, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PASSPHRASE", "words")
+    given = ("--new-passphrase-env", "PASSPHRASE", "step://age", "-o", "step://new")
+    assert "no passphrase" in do("rewrap", "-i", "me", *given, "--cluster", "auto", expect=2)
