@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import warpcipher as wc
 from warpcipher import kv
 from warpcipher_measure.program import Program, by_turns, named, ratio
 
@@ -127,7 +128,23 @@ class OnGpu:
             "gather and copy, not encrypted": gather,
             "copy alone": lambda: self.plain.copy_(self.gathered, non_blocking=True),
         }
+        lengths = np.full(self.count, self.blocks.size, np.uint64)
+        places = np.arange(self.count, dtype=np.uint64) * np.uint64(len(self.device) // self.count)
+        ivs = np.arange(3 * self.count, dtype=np.uint32).tobytes()
         for vault in self.vaults:
+            key = wc.Key(vault.algorithm, KEY[: 16 if "128" in vault.algorithm else 32])
+            actions[f"gathered before, {vault.algorithm}, device memory"] = lambda key=key: (
+                wc.run_columns(
+                    key.algorithm,
+                    "encrypt",
+                    key,
+                    self.gathered,
+                    lengths=lengths,
+                    ivs=ivs,
+                    out=self.device,
+                    out_offsets=places,
+                )
+            )
             for where, out in (("page-locked memory", self.host), ("device memory", self.device)):
                 name = f"{vault.algorithm}, {where}"
                 actions[f"seal {name}"] = lambda vault=vault, out=out: seal(vault, out)
