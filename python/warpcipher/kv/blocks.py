@@ -200,12 +200,12 @@ class Blocks:
         return self._in_parts(rows, copied_in)
 
     def _in_parts(self, rows: Any, copied: Any) -> Iterator[Any]:
+        # As values of PyTorch need it; kernels would be slow elsewhere.
+        if self._torch and (rows.device != self._device or rows.data_ptr() % 16):
+            return iter(copied(self._torch, self._device, rows))
         count, size = rows.shape
         step = max(1, min(self.part // size, LAYOUT_BLOCKS if self.layout else count))
-        parts = [rows[first : first + step] for first in range(0, count, step)]
-        # As values of PyTorch need it; kernels would be slow elsewhere.
-        is_here = rows.device == self._device and rows.data_ptr() % 16 == 0 if self._torch else True
-        return iter(parts) if is_here else copied(self._torch, self._device, rows)
+        return (rows[first : first + step] for first in range(0, count, step))
 
     def crypt(
         self,

@@ -57,15 +57,6 @@ def layout_of(tensors: list[Any], axis: int, owner: Any = None) -> Layout | None
     return Layout(places, size, owner)
 
 
-def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any]]:
-    """Parts of rows, and memory of the device for some of them."""
-    count, size = rows.shape
-    step = max(1, SLOT // size)
-    parts = [rows[first : first + step] for first in range(0, count, step)]
-    shape = min(len(parts), SLOTS), min(step, count), size
-    return parts, list(torch.empty(shape, dtype=torch.uint8, device=device))
-
-
 def copied_out(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
     """Yields memory for each part of rows, and enqueues its copy when the caller has filled it."""
     parts, slots = _slots(torch, device, rows)
@@ -113,3 +104,14 @@ def copied_in(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
             yield slot
     finally:
         current.wait_stream(copies)
+
+
+def _slots(torch: Any, device: Any, rows: Any) -> tuple[list[Any], list[Any]]:
+    """Parts of rows, and memory of the device for some of them."""
+    count, size = rows.shape
+    step = max(1, SLOT // size)
+    if count <= step:
+        return [rows][:count], [torch.empty((count, size), dtype=torch.uint8, device=device)]
+    parts = [rows[first : first + step] for first in range(0, count, step)]
+    shape = min(len(parts), SLOTS), step, size
+    return parts, list(torch.empty(shape, dtype=torch.uint8, device=device))

@@ -139,13 +139,13 @@ class Vault(Uncopied):
         first = 0
         # Encrypted where the tensors are: the host sees no text of a GPU.
         for part in tensors.parts_out(rows):
-            chosen = slice(first, first + len(part))
+            chosen = slice(first, first + part.shape[0])
             try:
                 self._seal(tensors, part, numbers[chosen], names.part(chosen))
             except BaseException:
                 part[...] = 0
                 raise
-            first += len(part)
+            first = chosen.stop
         return out
 
     def open(
