@@ -52,12 +52,36 @@ Fault = Callable[[Request], Any]
 "hang"; or a callable that changes the store before the request is served."""
 
 
+class Joined:
+    """Parts in a row as content: what a server copies in no time takes none here."""
+
+    def __init__(self, parts: list[Content]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __getitem__(self, where: slice) -> bytes:
+        first, end, _ = where.indices(len(self))
+        pieces = []
+        for part in self._parts:
+            if first < len(part) and end > 0:
+                pieces.append(part[max(0, first) : end])
+            first, end = first - len(part), end - len(part)
+        return b"".join(pieces)
+
+
+Content = bytes | memoryview | Joined
+LONG = 1 << 26
+"""Of so many bytes are contents that only measurements have."""
+
+
 @dataclass
 class Store:
     """What the server holds, and what it saw."""
 
-    objects: dict[str, tuple[bytes, str]] = field(default_factory=dict)  # content, ETag
-    uploads: dict[str, tuple[str, dict[int, tuple[bytes, str]]]] = field(default_factory=dict)
+    objects: dict[str, tuple[Content, str]] = field(default_factory=dict)  # content, ETag
+    uploads: dict[str, tuple[str, dict[int, tuple[Content, str]]]] = field(default_factory=dict)
     seen: list[Request] = field(default_factory=list)
     fault: Fault | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -84,9 +108,9 @@ class Store:
         return total
 
 
-def etag_of(data: bytes) -> str:
+def etag_of(data: Content) -> str:
     """Of long content only its beginning and size: a measurement is not one of hashes."""
-    return hashlib.sha256(data[: 1 << 16] + str(len(data)).encode()).hexdigest()[:32]
+    return hashlib.sha256(bytes(data[: 1 << 16]) + str(len(data)).encode()).hexdigest()[:32]
 
 
 def spans(text: str, size: int) -> tuple[int, int]:
@@ -206,12 +230,12 @@ def _get(store: Store, request: Request) -> Answer:
         return 412, error("PreconditionFailed"), {}
     headers = {"ETag": etag, "Last-Modified": "Sun, 29 Nov 2026 07:00:00 GMT"}
     if "range" not in request.headers:
-        return 200, memoryview(data), headers
+        return 200, data[:], headers
     first, end = spans(request.headers["range"], len(data))
     if first >= len(data):
         return 416, error("InvalidRange"), {}
     headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(data)}"
-    return 206, memoryview(data)[first:end], headers
+    return 206, data[first:end], headers
 
 
 def _refused(store: Store, request: Request) -> bool:
@@ -262,7 +286,7 @@ def _copy(store: Store, request: Request) -> Answer:
     if request.headers.get("x-amz-copy-source-if-match", etag).strip('"') != etag.strip('"'):
         return 412, error("PreconditionFailed"), {}
     first, end = spans(request.headers["x-amz-copy-source-range"], len(data))
-    part = data[first:end]
+    part = data[first:end] if isinstance(data, Joined) else memoryview(data)[first:end]
     new = f'"{etag_of(part)}"'
     store.uploads[request.query["uploadId"]][1][int(request.query["partNumber"])] = part, new
     return 200, element("CopyPartResult", ETag=new), {}
@@ -277,7 +301,9 @@ def _complete(store: Store, request: Request) -> Answer:
         return 400, error("InvalidPart"), {}
     if any(len(parts[number][0]) < 5 << 20 for number in numbers[:-1]):
         return 400, error("EntityTooSmall"), {}
-    data = b"".join(parts[number][0] for number in numbers)
+    data: Content = Joined([parts[number][0] for number in numbers])
+    if len(data) < LONG:
+        data = data[:]
     store.objects[request.key] = data, f'"{etag_of(data)}-{len(numbers)}"'
     return 200, element("CompleteMultipartUploadResult", ETag=store.objects[request.key][1]), {}
 
