@@ -170,17 +170,21 @@ def test_sealing_waits_for_nothing() -> None:
         torch.cuda.synchronize()
 
 
-def test_a_graph_takes_no_blocks() -> None:
+@pytest.mark.parametrize("layout", ["[blocks, 2, ...]", "gathered by PyTorch"])
+def test_a_graph_takes_no_blocks(layout: str) -> None:
     torch = Torch().torch
-    tensors, vault, who = blocks(torch, "[blocks, 2, ...]"), kv.Vault(KEY), identity(1)
-    sealed = vault.seal(tensors, [0], identity=who)
+    axis = LAYOUTS[layout][2]
+    tensors, vault, who = blocks(torch, layout), kv.Vault(KEY), identity(1)
+    sealed = vault.seal(tensors, [0], identity=who, axis=axis)
+    one = torch.zeros(1, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        one.add_(1)  # an empty graph is a warning
         with pytest.raises(RuntimeError, match="graph is being captured"):
-            vault.seal(tensors, [0], sealed, identity=who)
+            vault.seal(tensors, [0], sealed, identity=who, axis=axis)
         with pytest.raises(RuntimeError, match="graph is being captured"):
-            vault.open(sealed, tensors, [0], identity=who)
-    assert vault.open(sealed, tensors, [1], identity=who) == []
+            vault.open(sealed, tensors, [0], identity=who, axis=axis)
+    assert vault.open(sealed, tensors, [1], identity=who, axis=axis) == []
 
 
 SEARCH = """

@@ -35,6 +35,7 @@ class Blocks:
 
     count: of blocks in each tensor. size: bytes of one block in all of them.
     engine: for host memory the CPU's, as the GPU is the model's. part: bytes to handle at a time.
+    layout: where the kernels of a GPU find blocks, or None.
 
     >>> import numpy as np
     >>> from warpcipher import kv
@@ -72,7 +73,7 @@ class Blocks:
             raise ValueError("blocks have no bytes")
         owner = None if all(map(operator.is_, given, tensors)) else given
         self.layout: Layout | None = None if is_on_host else layout_of(tensors, axis, owner)
-        self.engine = "cpu" if is_on_host else "auto"
+        self.engine, self.is_on_gpu = "cpu" if is_on_host else "auto", not is_on_host
         self.part = HOST_PART if is_on_host else LAYOUT_PART if self.layout else GPU_PART
 
     def _shared(self, tensor: Any) -> Any:
@@ -91,7 +92,7 @@ class Blocks:
 
     def require_no_capture(self) -> None:
         """RuntimeError: a CUDA graph is being captured."""
-        if self.layout is not None and self._torch.cuda.is_current_stream_capturing():
+        if self.is_on_gpu and self._torch.cuda.is_current_stream_capturing():
             raise RuntimeError(
                 "a CUDA graph is being captured, and each replay would use the same nonces or "
                 "verdicts: seal and open blocks outside of graphs"
@@ -167,7 +168,7 @@ class Blocks:
 
     def to_bytes(self, rows: Any) -> bytes:
         """Rows in host memory; waits for the current stream of a GPU."""
-        if self.layout is not None:  # sealed blocks may be on their way to host memory
+        if self.is_on_gpu:  # sealed blocks may be on their way to host memory
             self._torch.cuda.current_stream(self._device).synchronize()
         return bytes((rows if self._torch is None else rows.cpu().numpy()).tobytes())
 
