@@ -107,10 +107,10 @@ class ObjectRun(Transfer):
 
     def _refuse_options(self) -> None:
         given = self._settings
-        if given.goes_on or given.delete:
+        if given.delete or (given.update and not self._encrypt):
             raise usage(
-                "--skip-existing, --update and --delete are for local files: a run over URLs goes "
-                "on by its journal, and encrypts what has changed again"
+                "--delete, and --update of decrypt, are for local files: a run over URLs goes on "
+                "by its journal, and does what has changed again"
             )
         if STANDARD in (*given.paths, given.output) and len(given.paths) > 1:
             raise usage("standard input and output take one object")
@@ -144,7 +144,7 @@ class ObjectRun(Transfer):
                 elif not self._check:
                     if output is None or output.endswith("/"):
                         raise usage("name the object that standard input becomes with -o")
-                    folder, name = split(output)
+                    folder, name = _split_output(output)
                     target = stack.enter_context(
                         Target(folder).writing(name, replace=self._settings.force)
                     )
@@ -183,7 +183,7 @@ class ObjectRun(Transfer):
             if self._check:
                 yield self._planned(items, None, "checked")
             elif output is not None and not into:
-                yield self._planned(items, *split(output))
+                yield self._planned(items, *_split_output(output))
             else:
                 folder = output if output is not None else base
                 yield self._planned(items, folder, self._named(path, name))
@@ -289,7 +289,8 @@ class ObjectRun(Transfer):
         journal = Journal(place, sealed, name, fresh=settings.force)
         try:
             there = None
-            is_new = not (journal.found or plan.output or settings.force or work.in_place)
+            goes_on = journal.found or settings.goes_on
+            is_new = not (goes_on or plan.output or settings.force or work.in_place)
             if work.target and is_new:
                 there = next(work.target.listed(), None)
             if there is not None and not settings.dry_run:
@@ -299,6 +300,8 @@ class ObjectRun(Transfer):
                     "journal with --journal, or replace them with --force"
                 )
             job = Job(work, sealed, journal, self._filter(), plan.tree, self._say)
+            if settings.goes_on:
+                job.known = "newer" if settings.update else "existing"
             if place is not None and work.target is not None and not stores.is_url(place):
                 work.target.prepare()
             journal.begin()
@@ -457,6 +460,14 @@ def portable(sealed: Sealed, people: People, key: Choice) -> Any:
     public = [one for one in cast("list[Any]", sealed.key) if opening([one]) == []]
     files = [os.path.abspath(path) for path in people.identities]  # noqa: PTH100
     return [*map(keys.from_file, files), *public]
+
+
+def _split_output(output: str) -> tuple[str, str]:
+    """Where an object is written, and its name there. Raises CliError."""
+    folder, name = split(output)
+    if stores.is_url(output) and not stores.is_url(folder):
+        raise usage(f"{shown(output)} names no object: end a bucket or folder in /")
+    return folder, name
 
 
 class _Lines:

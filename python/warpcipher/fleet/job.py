@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import warpcipher as wc
 
@@ -25,9 +25,9 @@ from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
 from .filters import Filter
-from .journal import Journal
+from .journal import Done, Journal
 from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, is_unfinished, item_of
-from .work import Outcome, Work
+from .work import NO_MODE, Outcome, Work
 
 AHEAD = 20_000
 """Objects that are listed before their turn: so far the total is known."""
@@ -44,6 +44,9 @@ TOGETHER = 100
 PAUSE = 0.005
 """Seconds after the first object that was waited for: more are done by then, where threads have
 enough to do. A wake-up for each short object takes as much time as its encryption."""
+
+
+Known = Literal["journal", "existing", "newer"]
 
 
 class Problems(wc.InvalidTag):
@@ -210,6 +213,8 @@ class Job:
 
     tree:    the objects are those of a tree with a manifest.
     secrets: device and inode of the files of keys, which are not encrypted.
+    known:   what an earlier run has done: what its journal says; or, without one, each output that
+             is there ("existing"), or that is of its source as it is now ("newer").
     said:    called with the state of each object: "done", "complete" (by an earlier run),
              "failed" or "skipped", and an Outcome or a Skipped; with "strange", of an object that
              the tree will not list, and its Item.
@@ -221,6 +226,7 @@ class Job:
     filter: Filter
     tree: bool
     said: Callable[[str, Any], None]
+    known: Known = "journal"
     _others: list[Entry] = field(default_factory=list)
 
     @property
@@ -293,7 +299,7 @@ class Job:
                 self.said("skipped", item)
                 continue
             before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
-            if before is not None and before.state == item.state:
+            if before is not None and self._is_done(before, item):
                 listing.counts.before += 1
                 listing.counts.done_bytes += item.size
                 self.said("complete", Outcome(item, before, None, 0, 0.0))
@@ -308,6 +314,40 @@ class Job:
                     raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
             yield Todo(item, entry)
 
+    def _is_done(self, before: Done, item: Item) -> bool:
+        """Whether an earlier run has done this version of an object; see `_adopt`."""
+        if self.known == "existing" or before.state == item.state:
+            return True
+        if before.state:
+            return self.known == "newer" and before.state == f"{item.size} {item.modified}"
+        return self.known == "newer" and before.modified >= item.modified
+
+    def _adopt(self, target: Target) -> None:
+        """Takes into the journal what an earlier run has left: the manifest has size and time of
+        each source; an output by itself only its own time."""
+        if self.tree and self.work.makes_trees:
+            with contextlib.suppress(FileNotFoundError):
+                for entry in Listed(self.sealed.new or self.sealed, target.opened).files():
+                    state, sizes = f"{entry.size} {entry.mtime}", (entry.size, entry.sealed)
+                    self.journal.add(
+                        Done(entry.name, state, entry.mode, entry.mtime, *sizes, entry.head)
+                    )
+            return
+
+        def add(name: str, item: Item) -> None:
+            self.journal.add(Done(name, "", NO_MODE, item.modified, item.size, item.size, ""))
+
+        if self.work.output:
+            with contextlib.suppress(FileNotFoundError):
+                there = item_of(target.place(self.work.output), "")
+                for item in self.work.items:
+                    add(self.work.name_of(item.name), there)
+            return
+        extension = self._extension
+        for item in target.listed():
+            plain = item.name.removesuffix(extension)
+            add(plain if self.work.makes_trees else item.name + extension, item)
+
     def run(self, runner: Runner, watch: Callable[[Counts], None]) -> Counts:
         """Does all of it; `watch` sees the counts now and then. Raises OSError of the listing, the
         journal or the manifest; Problems."""
@@ -321,7 +361,10 @@ class Job:
             self._look_for_trees(self.work.target)
         if self.work.target is not None:
             self.work.target.prepare(entry.name for entry in self._others if entry.kind == "folder")
-            if self.journal.found and not self.work.in_place:
+            if self.known != "journal" and not self.journal.found:
+                self._adopt(self.work.target)
+                self.journal.save()
+            if (self.journal.found or len(self.journal)) and not self.work.in_place:
                 self._look_for_outputs(self.work.target)
         listing = _Listing(self.listed(), self.takes)
         counts = listing.counts

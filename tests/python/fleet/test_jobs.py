@@ -103,6 +103,48 @@ def test_outputs_that_are_gone_are_made_again(store: StepStore, there: Path) -> 
     assert store.objects["one/z"] != before
 
 
+@pytest.mark.parametrize("more", [(), ("--no-manifest",)])
+def test_outputs_without_a_journal(store: StepStore, there: Path, more: tuple[str, ...]) -> None:
+    """--skip-existing leaves them, --update does those again whose source has changed."""
+
+    def names(*arguments: str) -> set[str]:
+        store.objects.pop("out/.warpcipher-journal", None)
+        encrypt(*arguments, *more, "--report", "report")
+        assert reported().keys() == {*NAMES, "new"}
+        return {name for name, line in reported().items() if line["state"] == "done"}
+
+    encrypt(*more)
+    store.objects.pop("out/.warpcipher-journal")
+    assert "holds objects already" in encrypt(*more, expect=2)
+    store.put("in/new", b"new")
+    store.put("in/a0", b"changed")
+    assert names("--skip-existing") == {"new"}
+    assert names("--skip-existing") == set()
+    assert names("--update") == {"a0"}
+    assert names("--update") == set()
+    found = decrypted(store) if not more else plain(store)
+    assert found == plain(store)
+    do("check", "step://out", *more)
+
+
+def test_decrypted_outputs_without_a_journal(store: StepStore, there: Path) -> None:
+    encrypt()
+    do("decrypt", "step://out", "-o", "tree")
+    Path("tree/.warpcipher-journal").unlink()
+    Path("tree/a/1").unlink()
+    Path("tree/z").write_bytes(b"mine")
+    given = ("decrypt", "step://out", "-o", "tree", "-v")
+    assert "2 objects done" not in do(*given, "--skip-existing")
+    assert Path("tree/z").read_bytes() == b"mine"
+    assert Path("tree/a/1").read_bytes() == store.objects["in/a/1"][0]
+    assert "for local files" in do(*given, "--update", expect=2)
+    do("encrypt", "step://in/z", "-o", "step://one/z")
+    before = store.objects["one/z"]
+    given = ("encrypt", "step://in/z", "-o", "step://one/z", "-v", "--update")
+    assert "1 complete before" in do(*given)
+    assert store.objects["one/z"] == before
+
+
 def test_killed_a_hundred_times(
     store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,7 +325,7 @@ def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--update",), "for local files"),
+        (("--update", "--delete"), "for local files"),
         (("--min-size", "10"), "with its unit"),
         (("--max-age", "soon"), "is no age"),
         (("--json", "--report", "-"), "both write to standard output"),
@@ -300,6 +342,8 @@ def test_places_that_overlap(store: StepStore, there: Path) -> None:
     for target in ("step://in", "step://in/sealed", "step://"):
         do("encrypt", "step://in", "-o", target, expect=2)
     assert "expected s3://bucket/name" in do("check", "s3://", expect=2)
+    text = do("encrypt", "step://in/z", "-o", "step://one", expect=2)
+    assert "step://one names no object" in text
     assert "is for objects at URLs" in do("encrypt", "key", "--jobs", "3", expect=2)
 
 
