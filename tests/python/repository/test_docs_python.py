@@ -17,7 +17,7 @@ PAGES = {
     "guides/llm.md": (5, "missed: [1]"),
     "guides/private-computation.md": (2, ""),
     "guides/random.md": (6, "32 bytes"),
-    "guides/storage.md": (1, "a record"),
+    "guides/storage.md": (1, ""),
     "parquet.md": (1, ""),
     "python.md": (9, "reference True"),
     "search.md": (3, "keys/s"),
