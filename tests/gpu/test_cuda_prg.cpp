@@ -80,7 +80,7 @@ void compare(const std::string& what, const Bytes& input, std::size_t size, bool
 }
 
 void test_expand(Generator generator) {
-  for (const std::size_t count : {1, 15, 16, 17, 1025}) {
+  for (const std::size_t count : {1, 15, 16, 17, 256, 1025, 256 * 40 + 3}) {
     for (int children = 1; children <= most_children; ++children) {
       compare("expand", make_bytes(16 * count, 1), 16 * count * static_cast<std::size_t>(children), true,
               [&](auto in, auto out, const Place& place) { expand(generator, in, children, out, place); });
@@ -171,6 +171,9 @@ int main(int argc, char** argv) {
       for (const prg::Group group : groups) test_points(generator, group);
     }
     test_answers();
+    conformance::force("text", "hybrid");
+    test_expand(Generator::aes128_mmo);
+    conformance::force("text", nullptr);
     conformance::force("tables", "64");
     for (const Generator generator : {Generator::aes128_mmo, Generator::aes128_half}) {
       test_expand(generator);

@@ -12,6 +12,7 @@
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "prg/cuda/generators.cuh"
+#include "prg/cuda/hybrid_expand.hpp"
 #include "prg/cuda/launches.hpp"
 #include "prg/cuda/walk.hpp"
 
@@ -297,7 +298,14 @@ void run_paths(Paths paths, std::uint8_t* out, Stream stream) {
 void expand(Generator generator, std::span<const std::uint8_t> seeds, int children, std::span<std::uint8_t> out,
             Stream stream) {
   const Device& device = current_device();
-  const std::uint64_t count = seeds.size() / block_len;
+  std::uint64_t count = seeds.size() / block_len;
+  if (generator == Generator::aes128_mmo && children == 2) {
+    const std::uint64_t done = expand_by_hybrid(device, seeds.data(), count, out.data(), stream);
+    if (done == count) return;
+    count -= done;
+    seeds = seeds.subspan(block_len * done);
+    out = out.subspan(2 * block_len * done);
+  }
   visit(generator, device, [&](auto made) {
     using G = decltype(made);
     const auto kernel = children == 1   ? &expand_kernel<G, 1>
