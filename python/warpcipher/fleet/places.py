@@ -29,8 +29,9 @@ from ..formats.sealed import Regular
 from ..formats.whole import write_whole
 from ..stores.store import Store
 
-SHORT = 1 << 20
-"""Bytes of an object that is read and written whole, in one request each."""
+SHORT = 512 << 10
+"""Bytes of an object that is read and written whole, in one request each. In most formats it is one
+piece."""
 PRIVATE = ".warpcipher-"
 """What the names of journals and of unfinished outputs begin with."""
 _OWN = re.compile(r"\.warpcipher-(journal.*|[0-9a-f]+\.part)", re.DOTALL)

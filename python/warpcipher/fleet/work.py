@@ -15,6 +15,7 @@ import warpcipher as wc
 from .. import stores
 from .._tree_names import HEAD_SIZE
 from ..formats import FormatError, Options
+from ..formats.base import wipe
 from ..formats.rekey import Rekeyed, from_disk, rekey_to_object
 from ..formats.rewrap import Rewrapped
 from ..formats.sealed import Probed, Sealed
@@ -229,24 +230,23 @@ class Work:
         self, sealed: Sealed, item: Item, entry: Entry | None, options: Options, data: memoryview
     ) -> Done:
         """A short object, whose bytes are `data`."""
+        encrypts = self.task == "encrypt"
         try:
-            if self.task == "encrypt":
-                made = sealed.encrypt_short(data, options)
-            else:
-                made = sealed.decrypt_short(data, options)
+            made = (sealed.encrypt_short if encrypts else sealed.decrypt_short)(data, options)
         except (wc.InvalidTag, FormatError):
             _compare(entry, data[:HEAD_SIZE])
             raise
-        _compare(entry, data[:HEAD_SIZE])
-        if self.task == "encrypt":
-            sizes, head = (len(data), len(made)), made[:HEAD_SIZE]
-        else:
-            _compare_size(entry, len(made))
-            sizes, head = (len(made), len(data)), data[:HEAD_SIZE]
-        if self.target is not None:
-            name, of = self.output_of(item.name), self._attributes(item, entry)
-            self.target.write_short(name, made, of, replace=self.replace)
-        return self._done(item, entry, *sizes, bytes(head))
+        plain, file = (data, made) if encrypts else (made, data)
+        try:
+            _compare(entry, file[:HEAD_SIZE])
+            _compare_size(entry, len(plain))
+            if self.target is not None:
+                name, of = self.output_of(item.name), self._attributes(item, entry)
+                self.target.write_short(name, made, of, replace=self.replace)
+            head = bytes(file[:HEAD_SIZE])
+            return self._done(item, entry, len(plain), len(file), head)
+        finally:
+            wipe(plain)
 
     def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, head: bytes) -> Done:
         mode, modified = NO_MODE if item.mode is None else item.mode, item.modified

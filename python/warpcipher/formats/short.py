@@ -13,12 +13,13 @@ from .stream import decrypt_stream, encrypt_stream
 
 def encrypt_short(text: memoryview, key: object, chosen: Format, options: Options) -> memoryview:
     """A whole file. Raises as `encrypt_stream`."""
-    encryptor = chosen.encryptor(key, options)
-    try:
-        if not options.armor and (out := _whole(encryptor, text, encryptor.header)) is not None:
-            return out
-    finally:
-        encryptor.close()
+    if not options.armor:
+        encryptor = chosen.encryptor(key, options)
+        try:
+            if (out := _whole(encryptor, text, encryptor.header)) is not None:
+                return out
+        finally:
+            encryptor.close()
     sealed = io.BytesIO()
     encrypt_stream(io.BytesIO(text), sealed, key, format=chosen.name, options=options)
     return sealed.getbuffer()
@@ -41,10 +42,11 @@ def decrypt_short(file: memoryview, key: object, chosen: Format, options: Option
 
 def _whole(cipher: PieceCipher, data: memoryview, header: bytes = b"") -> memoryview | None:
     """What follows from data that are one piece, after the header; None: they are more."""
-    if cipher.whole or len(data) >= cipher.first_piece:
+    if len(data) > (cipher.piece if cipher.whole else cipher.first_piece - 1):
         return None
-    begin = len(header)
-    more = max(0, cipher.capacity - max(cipher.first_piece, cipher.piece))
+    begin, more = len(header), cipher.layout.overhead
+    if not cipher.whole:
+        more = max(0, cipher.capacity - max(cipher.first_piece, cipher.piece))
     out = memoryview(bytearray(begin + len(data) + more))
     out[:begin] = header
     return out[: begin + cipher.process(data, out[begin:], final=True)]
