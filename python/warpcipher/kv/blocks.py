@@ -18,12 +18,11 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _native
-from .gpu import Layout, copied_in, copied_out, layout_of
+from .gpu import LAYOUT_PART, Layout, copied_in, copied_out, layout_of
 
 HOST_PART = 1 << 24
 """Bytes that are gathered and encrypted, or decrypted and written to their blocks, at a time."""
 GPU_PART = 1 << 28
-LAYOUT_PART, LAYOUT_BLOCKS = 1 << 30, 1024  # the host prepares one part while a GPU has another
 HOST_OF_DLPACK = 1  # kDLCPU
 
 
@@ -205,7 +204,7 @@ class Blocks:
         if self._torch and (rows.device != self._device or rows.data_ptr() % 16):
             return iter(copied(self._torch, self._device, rows))
         count, size = rows.shape
-        step = max(1, min(self.part // size, LAYOUT_BLOCKS if self.layout else count))
+        step = max(1, min(self.part // size, self.layout.most_blocks if self.layout else count))
         return (rows[first : first + step] for first in range(0, count, step))
 
     def crypt(

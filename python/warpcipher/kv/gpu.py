@@ -16,6 +16,13 @@ LEAST_PIECE = 1 << 10
 """Of shorter pieces the kernels would take one at a time as slowly as longer ones."""
 MOST_PIECES = 1 << 13
 
+LAYOUT_PART = 1 << 31
+"""Bytes of one call of the kernels: the host prepares one while the GPU runs another."""
+LAYOUT_BLOCKS = 1 << 11
+"""Whose arrays, up to 1 MiB, are sent without a wait for the stream."""
+LAYOUT_PIECES = 1 << 20
+"""Each has 80 bytes of memory in a call."""
+
 SLOT = 1 << 25
 """Bytes that are encrypted while others are copied."""
 SLOTS = 3
@@ -31,6 +38,11 @@ class Layout(NamedTuple):
     places: array[int]
     size: int
     owner: Any
+
+    @property
+    def most_blocks(self) -> int:
+        """Of one call."""
+        return min(LAYOUT_BLOCKS, 2 * LAYOUT_PIECES // len(self.places))
 
 
 def layout_of(tensors: list[Any], axis: int, owner: Any = None) -> Layout | None:
