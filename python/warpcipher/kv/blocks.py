@@ -176,7 +176,9 @@ class Blocks:
         if self._given is not self._numpy and isinstance(memory, self._given.Tensor):
             if not memory.is_contiguous():
                 raise ValueError(f"{name} is not contiguous")
-            flat = memory.detach().reshape(-1).view(self._given.uint8)
+            flat = memory
+            if memory.dtype != self._given.uint8:
+                flat = memory.detach().reshape(-1).view(self._given.uint8)
             flat = flat if self._torch is not None else flat.numpy(force=name == "sealed")
         else:
             view = memoryview(memory)
@@ -185,9 +187,9 @@ class Blocks:
             flat = self._numpy.asarray(view.cast("B") if view.nbytes else bytearray())
             if self._torch is not None:  # which knows no read-only memory
                 flat = self._torch.from_numpy(flat.copy() if view.readonly else flat)
-        if len(flat) != count * size:
+        if flat.nbytes != count * size:
             raise ValueError(
-                f"{name} has {len(flat)} bytes: {count} sealed blocks have {count * size}"
+                f"{name} has {flat.nbytes} bytes: {count} sealed blocks have {count * size}"
             )
         return flat.reshape(count, size)
 
@@ -205,6 +207,8 @@ class Blocks:
             return iter(copied(self._torch, self._device, rows))
         count, size = rows.shape
         step = max(1, min(self.part // size, self.layout.most_blocks if self.layout else count))
+        if count <= step:
+            return iter([rows][:count])
         return (rows[first : first + step] for first in range(0, count, step))
 
     def crypt(
