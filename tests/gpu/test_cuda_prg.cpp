@@ -96,7 +96,7 @@ void test_tree(Generator generator) {
   };
   for (int depth = 0; depth < 4; ++depth) run(1, depth);
   run(33, 5);
-  few ? run(lanes / 3 + 7, 3) : run(lanes + 7, 4);  // several levels in a pass, and lanes without nodes
+  few ? run(lanes / 4 + 7, 3) : run(lanes + 7, 4);  // several levels in a pass, and lanes without nodes
 }
 
 struct KeyPair {

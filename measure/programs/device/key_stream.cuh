@@ -34,7 +34,7 @@ struct ChaChaStart {
   }
 };
 
-inline constexpr std::uint32_t chacha_threads = 256, chacha_blocks = 8;  // 32 registers a lane
+inline constexpr std::uint32_t chacha_threads = 256, chacha_blocks = 4;  // 64 registers a lane
 
 __global__ void __launch_bounds__(chacha_threads, chacha_blocks)
     chacha_kernel(const __grid_constant__ ChaChaStart start, std::uint32_t units, std::uint32_t* sums) {

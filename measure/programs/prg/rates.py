@@ -93,9 +93,9 @@ def main() -> None:
     table = library.empty(size)
     bits = (size // RECORD - 1).bit_length()
     answers: dict[str, Callable[[], object]] = {"reading the table once": library.read(table)}
-    for queries in (1, 8, 64):
-        keys = dpf.generate(range(queries), None, bits)[0]
-        answers[f"answers of {queries}"] = lambda k=keys: dpf.answer(k, table, RECORD)
+    for queries, name in ((1, TREES[0]), (8, TREES[0]), (64, TREES[0]), (64, TREES[1])):
+        keys = dpf.generate(range(queries), None, bits, prg=name)[0]
+        answers[f"answers of {queries}, {name}"] = lambda k=keys: dpf.answer(k, table, RECORD)
     program.rates(turns(answers), size / 1e9, "GB/s of the table")
     program.finish(seeds=count, table=f"{size >> 20} MiB of {RECORD} bytes in {options.device}")
 

@@ -247,8 +247,8 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
     pass.count <<= levels;
     pass.first += levels;
   };
-  int start = 0;  // levels until there is work for a third of all warps, which is enough
-  while (start < left - 1 && pass.count << start < lanes_of<G>(device) / 3) ++start;
+  int start = 0;  // levels until there is work for a quarter of all warps, which is enough
+  while (start < left - 1 && pass.count << start < lanes_of<G>(device) / 4) ++start;
   if (start > 1) run(&start_kernel<G, Keys>, start, 0, pass.count << start);
   while (left != 0) {
     const int levels = choose_levels<G>(device, left);
