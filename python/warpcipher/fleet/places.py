@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import stores
 from .._new_file import NewFile
@@ -28,6 +27,9 @@ from .._tree_names import is_own
 from ..formats.sealed import Regular
 from ..formats.whole import write_whole
 from ..stores.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
 
 SHORT = 512 << 10
 """Bytes of an object that is read and written whole, in one request each. In most formats it is one
@@ -181,18 +183,37 @@ def _regular(descriptor: int) -> Regular:
     return Regular(descriptor)
 
 
-class Held(io.BytesIO):
-    """A short object of a store, all of it: one request, whatever is read."""
+class Held:
+    """A short object of a store, all of it, as the library of the store gave it: one request,
+    whatever is read, and no copy."""
 
-    def __exit__(self, *_: object) -> None:
-        """An error may still hold a view of it, with which it cannot be closed."""
-
-    @property
-    def size(self) -> int:
-        return len(self.getbuffer())
+    def __init__(self, data: Buffer) -> None:
+        self.view = memoryview(data)
+        self.size = len(self.view)
+        self._position = 0
 
     def read_at(self, offset: int, length: int) -> bytes:
-        return bytes(self.getbuffer()[offset : offset + length])
+        return bytes(self.view[offset : offset + length])
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        part = self.view[self._position : self._position + len(buffer)]
+        buffer[: len(part)] = part
+        self._position += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class _Stores:

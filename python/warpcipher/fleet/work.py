@@ -206,7 +206,7 @@ class Work:
                 return self._change(sealed, sealed.new, item, entry, opened, stopped)
             options = self.options_of(sealed, item, opened)
             if isinstance(opened, Held):
-                return self._do_short(sealed, item, entry, options, opened.getbuffer())
+                return self._do_short(sealed, item, entry, options, opened.view)
             source = _Reader(opened, stopped)
             with self._writing(item, entry) as target:
                 writer = _Writer(target)
@@ -246,7 +246,8 @@ class Work:
             head = bytes(file[:HEAD_SIZE])
             return self._done(item, entry, len(plain), len(file), head)
         finally:
-            wipe(plain)
+            if not encrypts:
+                wipe(plain)
 
     def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, head: bytes) -> Done:
         mode, modified = NO_MODE if item.mode is None else item.mode, item.modified
