@@ -42,10 +42,6 @@ static_assert(rows_at_once <= 4 * group_records && 4 * group_records % rows_at_o
 // record of groups 4 t + ... meet in no bank.
 struct Step {
   uint4 rows[(step_records * strip_len + 4 * 32) / part_len];
-
-  static __device__ __forceinline__ std::uint32_t row_at(std::uint32_t record) {
-    return record * strip_len + record / (4 * group_records) * 32;
-  }
 };
 struct Shares {
   uint4 words[most_product_keys][step_shares_len / part_len];
@@ -78,8 +74,8 @@ __device__ __forceinline__ void swap_bits(std::uint32_t (&x)[32]) {
   }
 }
 
-// 32 x 32 bits: bit i of word j becomes bit j of word i.
-__device__ __forceinline__ void transpose(std::uint32_t (&x)[32]) {
+// 32 x 32 bits: bit i of word j becomes bit j of word i. (Unused where the kernel has no code.)
+[[maybe_unused]] __device__ __forceinline__ void transpose(std::uint32_t (&x)[32]) {
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const std::uint32_t low = x[i], high = x[i + 16];
@@ -129,6 +125,11 @@ class Work {
   }
 
  private:
+  // Where the record of a step begins.
+  static __device__ __forceinline__ std::uint32_t row_at(std::uint32_t record) {
+    return record * strip_len + record / (4 * group_records) * 32;
+  }
+
   // Step number n of the block. What is past the end of records, columns or keys is zero.
   __device__ __forceinline__ void fetch(std::uint64_t step, std::uint32_t n) {
     const std::uint32_t part = threadIdx.x % parts, row = threadIdx.x / parts;
@@ -136,17 +137,17 @@ class Work {
       const std::uint64_t column = strip_ + part_len * part, left = product_.records - step * step_records;
       const std::uint8_t* from = product_.table + (step * step_records + row) * product_.record_len + column;
       const std::uint64_t stride = rows_at_once * product_.record_len;
-      const SharedAddress to = shared_address(memory_.steps[n % Stages].rows) + Step::row_at(row) + part_len * part;
+      const SharedAddress to = shared_address(memory_.steps[n % Stages].rows) + row_at(row) + part_len * part;
       const bool is_column = column < product_.record_len;
       if (left >= step_records && is_column) {
 #pragma unroll
         for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
-          copy_in_background(to + Step::row_at(i), reinterpret_cast<const uint4*>(from));
+          copy_in_background(to + row_at(i), reinterpret_cast<const uint4*>(from));
         }
       } else {
 #pragma unroll 1
         for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
-          copy(to + Step::row_at(i), from, row + i < left && is_column);
+          copy(to + row_at(i), from, row + i < left && is_column);
         }
       }
       if (row < 8 * Tiles) {
@@ -170,7 +171,7 @@ class Work {
     const std::uint32_t half = warp_index() / 4, c = warp_index() / 2 % 2, e = warp_index() % 2;
     const std::uint32_t g = lane_index() / 4, t = lane_index() % 4;
     const auto* const rows = reinterpret_cast<const std::uint8_t*>(memory_.steps[n % Stages].rows) +
-                             Step::row_at(group_records * (4 * t + 2 * c + e)) + 4 * (8 * half + g);
+                             row_at(group_records * (4 * t + 2 * c + e)) + 4 * (8 * half + g);
     std::uint32_t x[32];
 #pragma unroll
     for (std::uint32_t i = 0; i < 32; ++i) x[i] = *reinterpret_cast<const std::uint32_t*>(rows + strip_len * i);
