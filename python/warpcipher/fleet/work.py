@@ -272,11 +272,24 @@ class Work:
         try:
             sizes = change(sealed, new, item, entry, opened, stopped)
         except (wc.InvalidTag, FormatError):
-            if not (self.in_place and new.opens(opened.read_at, new.options)):
+            if not (self.in_place and self._is_changed(new, opened, stopped)):
                 raise
             # A run that was killed before its journal said so has done it.
             return self._done(item, entry, 0, item.size, opened.read_at(0, HEAD_SIZE))
         return self._done(self.items.again(item) if self.in_place else item, entry, *sizes)
+
+    def _is_changed(self, new: Sealed, opened: Any, stopped: Callable[[], bool]) -> bool:
+        """Whether an object has the new key: of a rekey all of it is read, as a damaged one that
+        nobody could rekey may begin with a key that the old and the new ones share."""
+        if not new.opens(opened.read_at, new.options):
+            return False
+        if self.task == "rekey":
+            opened.seek(0)
+            try:
+                new.decrypt(_Reader(opened, stopped), _Writer(None), new.options)
+            except (wc.InvalidTag, FormatError):
+                return False
+        return True
 
     def _rekey(
         self,

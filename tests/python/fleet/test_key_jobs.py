@@ -171,6 +171,20 @@ def test_wrong_and_exchanged_keys(store: StepStore, change: tuple[str, ...], suf
     assert {path: store.objects[path] for path in before} == before
 
 
+@pytest.mark.parametrize("old", ["key", "other"])
+def test_a_damaged_object_is_not_done(store: StepStore, old: str) -> None:
+    """Though the new key opens its beginning: the old one does too, or only the new one does."""
+    sealed = io.BytesIO()
+    key = Path("key").read_bytes()
+    formats.encrypt_stream(io.BytesIO(bytes(200_000)), sealed, key)
+    data = bytearray(sealed.getvalue())
+    data[-5] ^= 1
+    store.put("sealed/a.cobblestone", bytes(data))
+    given = ("rekey", "--key", old, "--new-key", "key", "--in-place", "step://sealed/")
+    assert "0 objects done, 1 failed" in do(*given, "-v", expect=3)
+    assert store.objects["sealed/a.cobblestone"][0] == data
+
+
 @CHANGES
 def test_an_object_that_fails(store: StepStore, change: tuple[str, ...], suffix: str) -> None:
     """The others are done; the new tree does not list it until it is."""
