@@ -148,12 +148,13 @@ class Keys(Uncopied):
         bits, group: as of `generate`; the keys do not say them. ValueError: damaged, of another
         domain or group, of several hierarchy levels, or of both parties.
         """
-        size = _native.dpf_record_size("aes-128-mmo", group, bits)
-        decoded = [google.decode(bytes(key), size // 16 - 3, group) for key in keys]
+        width = _checked_bits(bits)
+        depth = _native.dpf_record_size("aes-128-mmo", group, width) // 16 - 3
+        decoded = [google.decode(bytes(memoryview(key)), depth, group) for key in keys]
         if len({party for party, _ in decoded}) != 1:
             raise ValueError("the keys are not of one party, or there are none")
         records = bytearray(b"".join(record for _, record in decoded))
-        made = cls("aes-128-mmo", group, bits, decoded[0][0], records)
+        made = cls("aes-128-mmo", group, width, decoded[0][0], records)
         _native.dpf_check(made._held())
         return made
 
@@ -174,6 +175,13 @@ class Keys(Uncopied):
 
     def _held(self) -> tuple[str, str, int, int, bytearray]:
         return self._prg, self._group, self._bits, self._party, self._records
+
+
+def _checked_bits(bits: int) -> int:
+    width = require_int("bits", bits)
+    if not 0 <= width <= MOST_BITS:
+        raise ValueError(f"bits is {bits}: expected 0 to {MOST_BITS}")
+    return width
 
 
 def generate(
@@ -199,9 +207,7 @@ def generate(
     >>> dpf.evaluate(mine, [4, 5]) + dpf.evaluate(theirs, [4, 5])
     array([[  0, 100]], dtype=uint32)
     """
-    width = require_int("bits", bits)
-    if not 0 <= width <= MOST_BITS:
-        raise ValueError(f"bits is {bits}: expected 0 to {MOST_BITS}")
+    width = _checked_bits(bits)
     count = len(points)
     values = [1] * count if values is None else values
     random = bytearray(os.urandom(32 * count))
