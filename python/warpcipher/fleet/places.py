@@ -123,7 +123,9 @@ def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterato
     start = root.rstrip("/") + "/"
     for info in stores.listing(start):
         name = info.url[len(start) :]
-        if name and not name.endswith("/"):  # what consoles make to show a folder
+        if not name and info.size:
+            yield Skipped("", "an object of the name of the prefix: take it by itself")
+        elif name and (info.size or not name.endswith("/")):  # consoles show folders by such ones
             yield Item(name, info.size, info.modified, info.version or "")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets of S3, and of what speaks its protocol. obstore moves the bytes; boto3 finds credentials,
-region and endpoint, and asks for what obstore has not: names with empty parts, . or .., parts that
+region and endpoint, and asks for what obstore has not: names of odd shapes (`_ODD`), parts that
 the server copies, and parts that become an object only where there is none."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import errno
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,6 +39,8 @@ _KEPT = (
     "StorageClass",
 )
 """Of an object that another takes the place of, as it is asked for and set."""
+_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f]")
+"""Empty parts, parts . and .., and control characters."""
 _REFRESH = datetime.timedelta(minutes=5)
 
 
@@ -238,8 +241,8 @@ class S3Store(cloud.CloudStore):
 
 
 def _is_odd(path: str) -> bool:
-    """Whether a name has parts that obstore takes for those of a path."""
-    return not {"", ".", ".."}.isdisjoint(path.split("/"))
+    """Whether obstore takes no such name."""
+    return _ODD.search(path) is not None
 
 
 def _take_contents(

@@ -379,3 +379,17 @@ def test_filters(store: StepStore, there: Path) -> None:
     text = do("decrypt", "step://out", "-o", "step://more", "--max-age", "1d", "--dry-run")
     assert text == ""
     assert stores.stat("step://in/a0").modified < 10**12
+
+
+def test_objects_whose_names_end_in_a_slash(store: StepStore, there: Path) -> None:
+    """Empty ones show folders. No other is left out without a word."""
+    store.put("in/empty/", b"")
+    store.put("in/full/", b"data")
+    store.put("in/", b"data")
+    text = encrypt("--no-manifest", "-v")
+    assert "an object of the name of the prefix" in text
+    assert "in/full/" in do("encrypt", "step://in", "-o", "step://tree", expect=4)
+    do("decrypt", "step://out", "-o", "step://back", "--no-manifest")
+    expected = plain(store)
+    del expected["empty/"], expected[""]
+    assert plain(store, "back/") == expected

@@ -261,13 +261,13 @@ def test_a_damaged_object_gives_no_plaintext(server: small_s3.Store) -> None:
 
 
 def test_names_of_any_shape(server: small_s3.Store) -> None:
-    """obstore takes none with empty parts, . or ..; boto3 does."""
-    for name in ("a//b", "a/../b", "ü b%20#?*", "z"):
+    """obstore takes none with empty parts, . or .., or control characters; boto3 does."""
+    for name in ("a//b", "a/../b", "t\t", "ü b%20#?*", "z"):
         server.put(f"bucket/{name}", b"text")
     names = [info.url.removeprefix("s3://bucket/") for info in stores.listing("s3://bucket")]
-    assert names == ["a/../b", "a//b", "z", "ü b%20#?*"]
+    assert names == ["a/../b", "a//b", "t\t", "z", "ü b%20#?*"]
     assert stores.open_object("s3://bucket/ü b%20#?*").read() == b"text"
-    for name in ("a//b", "a/../b"):
+    for name in ("a//b", "a/../b", "t\t"):
         url = f"s3://bucket/{name}"
         found = stores.stat(url)
         assert found._replace(modified=0) == stores.ObjectInfo(
