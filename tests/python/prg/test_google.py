@@ -124,7 +124,7 @@ def test_what_is_refused() -> None:
         with pytest.raises(ValueError, match="key"):
             dpf.Keys.from_google(given, bits, group)  # type: ignore[arg-type]
     for bits in (-1, 64, 1 << 64):
-        with pytest.raises(ValueError, match="bits is .*: expected 0 to 63"):
+        with pytest.raises(ValueError, match=r"bits is .*: expected 0 to 63"):
             dpf.Keys.from_google([text], bits)
     for wrong in (text, [5], "text"):  # one key and no list of them
         with pytest.raises(TypeError):
