@@ -26,6 +26,17 @@ GPU_PART = 1 << 28
 HOST_OF_DLPACK = 1  # kDLCPU
 
 
+def _extent(tensor: Any) -> tuple[int, int]:
+    """The addresses between which a tensor lies."""
+    if hasattr(tensor, "data_ptr"):
+        low, steps = tensor.data_ptr(), [step * tensor.itemsize for step in tensor.stride()]
+    else:
+        low, steps = tensor.ctypes.data, tensor.strides
+    reach = [max(n - 1, 0) * step for n, step in zip(tensor.shape, steps, strict=True)]
+    below = sum(one for one in reach if one < 0)
+    return low + below, low + sum(reach) - below + tensor.itemsize
+
+
 class Blocks:
     """The tensors of a KV cache, all of one library and device, as `Vault` takes them.
 
@@ -70,6 +81,9 @@ class Blocks:
         self.size: int = self._ends[-1]
         if not self.size:
             raise ValueError("blocks have no bytes")
+        extents = [_extent(tensor) for tensor in tensors]
+        self._low, self._high = min(low for low, _ in extents), max(high for _, high in extents)
+        self._extents = extents
         owner = None if all(map(operator.is_, given, tensors)) else given
         self.layout: Layout | None = None if is_on_host else layout_of(tensors, axis, owner)
         self.engine, self.is_on_gpu = "cpu" if is_on_host else "auto", not is_on_host
@@ -191,6 +205,11 @@ class Blocks:
             raise ValueError(
                 f"{name} has {flat.nbytes} bytes: {count} sealed blocks have {count * size}"
             )
+        start = flat.ctypes.data if self._torch is None else flat.data_ptr()
+        end = start + flat.nbytes
+        may_overlap = start < self._high and self._low < end
+        if may_overlap and any(start < high and low < end for low, high in self._extents):
+            raise ValueError(f"{name} overlaps blocks: expected memory of its own")
         return flat.reshape(count, size)
 
     def parts_out(self, rows: Any) -> Iterator[Any]:

@@ -125,7 +125,8 @@ class Vault(Uncopied):
              array where the tensors are. From a GPU it may be page-locked memory: the copy is
              enqueued on PyTorch's current stream and not waited for.
              In host memory it may hold plaintext until this returns: nobody else may read it.
-        ValueError: a number is out of range, out or identity do not fit. Then nothing is written.
+        ValueError: a number is out of range, out or identity do not fit, or out overlaps blocks.
+        Then nothing is written.
         After any other error parts of out are sealed, the rest is zeros or what it was.
         """
         tensors = _blocks(blocks, axis)
@@ -156,8 +157,8 @@ class Vault(Uncopied):
 
         sealed: what `seal` gave, or a sequence of buffers, one for each sealed block.
         A block is written when its tag has been checked; the block of a miss keeps what it had.
-        ValueError: a number is out of range or comes twice, sealed or identity do not fit. Then
-        nothing is written.
+        ValueError: a number is out of range or comes twice, sealed or identity do not fit, or
+        sealed overlaps blocks. Then nothing is written.
         """
         tensors = _blocks(blocks, axis)
         tensors.require_writable()

@@ -221,6 +221,26 @@ def test_what_does_not_fit(library: str) -> None:
         vault.__reduce_ex__(4)
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_sealed_blocks_that_overlap_blocks(library: str, step: int) -> None:
+    memory = np.zeros(1 << 12, np.uint8)
+    array: Any = memory[:1024].reshape(8, 128)
+    if library == "torch":
+        array, step = pytest.importorskip("torch").from_numpy(array), 1
+    blocks, vault = [array[::step]], kv.Vault(KEY)
+    size = vault.sealed_size(blocks)
+    for first in (0, 1023):
+        taken = memory[first : first + size]
+        with pytest.raises(ValueError, match="out overlaps blocks"):
+            vault.seal(blocks, [1], taken, identity=identity(1))
+        with pytest.raises(ValueError, match="sealed overlaps blocks"):
+            vault.open(taken, blocks, [1], identity=identity(1))
+    assert not memory.any()
+    beside = memory[1024 : 1024 + size]
+    vault.seal(blocks, [1], beside, identity=identity(1))
+    assert vault.open(beside, blocks, [1], identity=identity(1)) == []
+
+
 def test_no_blocks(library: str) -> None:
     blocks = tensors("one [blocks, width]", library)
     vault = kv.Vault(KEY)
