@@ -89,6 +89,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   const bool has_masks = batch_.algorithm.is_aead() && !batch_.is_chacha();
   const bool masks_on_host = batch_.is_gcm() && derived_on_host && count <= most_masks_of_host;
   masks_ = masks_on_host ? upload_.reserve<Block>(count) : upload_.reserve_on_device<Block>(has_masks ? count : 0);
+  if (masks_on_host) reserve_powers();
   if (pieces_) pieces_->reserve_on_device(upload_);
   upload_.allocate(stream);
 
@@ -208,6 +209,22 @@ void MessageBatch::fill_hashes() {
                    chunks,
                    work};
   batch_.hashes.is_aligned = batch_.is_aligned;
+  if (powers_for_ != algorithm) return;
+  ghash::fill_powers_of_host(upload_.host(powers_), batch_.hashes);
+  batch_.hashes.powers = upload_.device(powers_);
+  batch_.hashes.sums = upload_.device(sums_);
+}
+
+// Before other arrays that are not sent. The plan is not made yet; should it choose otherwise, they are not used.
+void MessageBatch::reserve_powers() {
+  const ghash::Work& work = batch_.hashes.work;
+  const ghash::GhashAlgorithm algorithm = choose_ghash(conditions_of(batch_.device), work);
+  const std::uint64_t chunk_blocks = ghash::chunk_blocks_for(batch_.device, algorithm, work);
+  const std::size_t powers = ghash::powers_of_host(algorithm, work, chunk_blocks);
+  if (powers == 0) return;
+  powers_for_ = algorithm;
+  powers_ = upload_.reserve<gf128::Element>(powers);
+  sums_ = upload_.reserve_on_device<gf128::Element>(work.blocks / chunk_blocks + work.messages);  // or fewer
 }
 
 void MessageBatch::run(std::span<Status> statuses) const {

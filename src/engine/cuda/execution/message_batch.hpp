@@ -43,6 +43,7 @@ class MessageBatch {
   void measure();
   void fill_views();
   void fill_hashes();
+  void reserve_powers();
 
   const MessageGroup& group_;
   DeviceBatch batch_;
@@ -58,6 +59,8 @@ class MessageBatch {
   Upload::Array<std::uint8_t> key_bytes_{}, aad_{};
   Upload::Array<HashView> hash_views_{};
   Upload::Array<Block> masks_{};
+  Upload::Array<gf128::Element> powers_{}, sums_{};  // of GHASH, for few messages
+  std::optional<ghash::GhashAlgorithm> powers_for_;  // none: there are none
   std::optional<PieceArrays> pieces_;
 };
 

@@ -87,6 +87,19 @@ std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) 
   return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, algorithm), warpgroup_chunk_multiple);
 }
 
+std::size_t powers_of_host(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks) {
+  const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks);
+  return wanted.in_table ? 0 : wanted.of_key() * work.keys;
+}
+
+void fill_powers_of_host(Element* powers, const HashBatch& batch) {
+  const Powers wanted = powers_for(batch.algorithm, batch.work.most_blocks, batch.chunk_blocks);
+  for (const Key* key : batch.keys_of_host) {
+    fill_powers(powers, aes_key_state(*key).hash_key, wanted);
+    powers += wanted.of_key();
+  }
+}
+
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
   const GhashAlgorithm algorithm = batch.algorithm;
   const bool has_rows_apart = batch.in_rows.messages != 0 && algorithm != GhashAlgorithm::tensor_rows;
@@ -96,25 +109,29 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
   const bool on_host = batch.only_hash_key != nullptr || !batch.keys_of_host.empty();
   const bool powers_on_host = on_host && !wanted.in_table;
   Upload upload;
-  const auto powers_of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
-  const auto powers_of_device = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
-  const auto sums = upload.reserve_on_device<Element>(has_chunks(algorithm) ? batch.chunks : 0);
-  upload.allocate(stream);
-  for (std::size_t k = 0; powers_on_host && k < keys; ++k) {
-    fill_powers(upload.host(powers_of_host) + wanted.of_key() * k,
-                batch.only_hash_key != nullptr ? *batch.only_hash_key : aes_key_state(*batch.keys_of_host[k]).hash_key,
-                wanted);
-  }
-  upload.send();
-  const auto powers = powers_on_host ? powers_of_host : powers_of_device;
-  if (!powers_on_host) {
-    fill_powers_of_keys(device, stream, upload.device(powers), batch.hash_keys, static_cast<std::uint32_t>(keys),
-                        wanted);
+  const Element* powers = batch.powers;
+  Element* sums = batch.sums;
+  if (powers == nullptr) {
+    const auto of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
+    const auto of_device = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
+    const auto of_chunks = upload.reserve_on_device<Element>(has_chunks(algorithm) ? batch.chunks : 0);
+    upload.allocate(stream);
+    for (std::size_t k = 0; powers_on_host && k < keys; ++k) {
+      const bool is_only = batch.only_hash_key != nullptr;
+      fill_powers(upload.host(of_host) + wanted.of_key() * k,
+                  is_only ? *batch.only_hash_key : aes_key_state(*batch.keys_of_host[k]).hash_key, wanted);
+    }
+    upload.send();
+    powers = upload.device(powers_on_host ? of_host : of_device);
+    sums = upload.device(of_chunks);
+    if (!powers_on_host) {
+      fill_powers_of_keys(device, stream, upload.device(of_device), batch.hash_keys, static_cast<std::uint32_t>(keys),
+                          wanted);
+    }
   }
   const auto messages = static_cast<std::uint32_t>(batch.work.messages);
-  ChunkList list{batch.views,     batch.masks,    batch.first_chunk,     messages,
-                 wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
-                 batch.chunks,    nullptr,        batch.polyvals,        batch.is_aligned};
+  ChunkList list{batch.views, batch.masks, batch.first_chunk, messages, wanted.of_key(), wanted.squares,
+                 powers,      sums,        batch.chunks,      nullptr,  batch.polyvals,  batch.is_aligned};
   std::optional<LengthOrder> order;
   const bool are_alike = batch.work.blocks == batch.work.most_blocks * batch.work.messages;
   if (batch.in_rows.messages != 0 && !are_alike) order.emplace(device, stream, batch.views, messages);

@@ -2,6 +2,7 @@
 // The authentication half of GCM (SP 800-38D) on the GPU: the interface, the same for all algorithms of GHASH.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -41,7 +42,14 @@ struct HashBatch {
   Block* polyvals = nullptr;                      // not nullptr: as ChunkList
   bool is_aligned = false;                        // as ChunkList
   RowMessages in_rows{};                          // of one key, where some have no chunks
+  // Of few messages: powers of keys_of_host as fill_powers_of_host() makes them, and an element for each chunk.
+  const gf128::Element* powers = nullptr;
+  gf128::Element* sums = nullptr;
 };
+
+// How many powers of all keys a batch needs, and the powers, of keys that the host knows. 0: the GPU makes them.
+std::size_t powers_of_host(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks);
+void fill_powers_of_host(gf128::Element* powers, const HashBatch& batch);
 
 // The best number of blocks in a chunk for a batch.
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work);
