@@ -89,7 +89,7 @@ class Threads:
         self._work, self._sealed = work, sealed
         self._most = count * AT_A_TIME
         self._todo: queue.SimpleQueue[Todo | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Outcome, int] | BaseException] = queue.SimpleQueue()
         self._running = self._bytes = 0
         self._stopped = threading.Event()
         self._threads = [
@@ -114,19 +114,20 @@ class Threads:
         stopped = self._stopped.is_set
         while (todo := self._todo.get()) is not None and not stopped():
             try:
-                self._done.put(self._work.do(self._sealed, *todo, stopped))
+                done = self._work.do(self._sealed, *todo, stopped)
+                self._done.put((done, min(todo.item.size, BIG)))  # its item may be another version
             except BaseException as error:
                 self._done.put(error)
 
     def collect(self, *, wait: bool) -> list[Outcome]:
         found: list[Outcome] = []
         while self._running and ((wait and not found) or not self._done.empty()):
-            outcome = self._done.get()
+            done = self._done.get()
             self._running -= 1
-            if isinstance(outcome, BaseException):
-                raise outcome
-            self._bytes -= min(outcome.item.size, BIG)
-            found.append(outcome)
+            if isinstance(done, BaseException):
+                raise done
+            self._bytes -= done[1]
+            found.append(done[0])
             if wait and len(found) == 1 and not self._todo.empty():
                 time.sleep(PAUSE)
         return found

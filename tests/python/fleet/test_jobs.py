@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,9 @@ from warpcipher import stores
 from warpcipher.cli.app import cli
 from warpcipher.fleet import journal, places
 from warpcipher.fleet.filters import pattern
+from warpcipher.fleet.job import ROOM, Threads, Todo
+from warpcipher.fleet.places import Item
+from warpcipher.fleet.work import Outcome
 
 
 def test_a_prefix_comes_back(store: StepStore, there: Path) -> None:
@@ -393,3 +397,22 @@ def test_objects_whose_names_end_in_a_slash(store: StepStore, there: Path) -> No
     expected = plain(store)
     del expected["empty/"], expected[""]
     assert plain(store, "back/") == expected
+
+
+def test_room_after_objects_that_changed() -> None:
+    """What is done leaves as much as it took, though it is another version."""
+
+    class Shorter:
+        def do(self, sealed: Any, item: Item, entry: Any, stopped: Any) -> Outcome:
+            return Outcome(item._replace(size=1), None, OSError(), 2, 0.0)
+
+    made: Any = Shorter()
+    runner = Threads(made, made, 1)
+    try:
+        for size in (ROOM, ROOM, ROOM, ROOM, 5, 5):
+            assert runner.has_room()
+            runner.submit(Todo(Item("name", size, 0), None))
+            if size == ROOM:
+                runner.collect(wait=True)
+    finally:
+        runner.close()
