@@ -147,6 +147,11 @@ class Keys(Uncopied):
 
         bits, group: as of `generate`; the keys do not say them. ValueError: damaged, of another
         domain or group, of several hierarchy levels, or of both parties.
+
+        >>> from warpcipher.prg import dpf
+        >>> mine, theirs = dpf.generate([3], bits=9)
+        >>> dpf.Keys.from_google(mine.to_google(), 9).to_bytes() == mine.to_bytes()
+        True
         """
         width = _checked_bits(bits)
         depth = _native.dpf_record_size("aes-128-mmo", group, width) // 16 - 3
