@@ -302,9 +302,6 @@ class ObjectRun(Transfer):
             job = Job(work, sealed, journal, self._filter(), plan.tree, self._say)
             if settings.goes_on:
                 job.known = "newer" if settings.update else "existing"
-            if place is not None and work.target is not None and not stores.is_url(place):
-                work.target.prepare()
-            journal.begin()
             self._doing = work
             self._run_job(job, total)
         except BaseException:

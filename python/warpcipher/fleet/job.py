@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import warpcipher as wc
 
 from .._tree_names import NAME, is_own, is_part
+from ..formats import FormatError
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
@@ -143,7 +144,7 @@ class Threads:
 @dataclass
 class Counts:
     """Objects and bytes of a job. listed: what is known so far; known: all of it is; before: done
-    by an earlier run."""
+    by an earlier run; refused: of those that failed, the ones that are not authentic."""
 
     listed: int = 0
     listed_bytes: int = 0
@@ -152,6 +153,7 @@ class Counts:
     done_bytes: int = 0
     before: int = 0
     failed: int = 0
+    refused: int = 0
     skipped: int = 0
     sealed_bytes: int = 0
     faults: list[str] = field(default_factory=list)
@@ -362,6 +364,8 @@ class Job:
             self._look_for_trees(self.work.target)
         if self.work.target is not None:
             self.work.target.prepare(entry.name for entry in self._others if entry.kind == "folder")
+        self.journal.begin()  # a key that opens no manifest leaves no journal that it opens
+        if self.work.target is not None:
             if self.known != "journal" and not self.journal.found:
                 self._adopt(self.work.target)
                 self.journal.save()
@@ -387,8 +391,9 @@ class Job:
         nothing = counts.failed and not len(self.journal)
         if self.tree and self.work.makes_trees and self.work.target and not nothing:
             self._write_manifest(self.work.target)
-        if self.work.in_place and not counts.failed:
-            self.journal.remove()  # of no use to another change of keys
+        is_wrong_key = nothing and not self.journal.found and counts.refused == counts.failed
+        if is_wrong_key or (self.work.in_place and not counts.failed):
+            self.journal.remove()  # of no use to the right key, or to another change of keys
         return counts
 
     def _look_for_trees(self, target: Target) -> None:
@@ -445,6 +450,7 @@ class Job:
                 counts.sealed_bytes += outcome.done.sealed
             else:
                 counts.failed += 1
+                counts.refused += isinstance(outcome.error, (wc.InvalidTag, FormatError))
             counts.done_bytes += outcome.item.size
             self.said("failed" if outcome.done is None else "done", outcome)
         watch(counts)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from job_support import NAMES, damage, decrypted, do, encrypt, plain, reported
+from job_support import NAMES, damage, decrypted, do, encrypt, invoke, plain, reported
 from step_store import Killed, StepStore
 from warpcipher import stores
 from warpcipher.cli.app import cli
@@ -397,6 +397,19 @@ def test_objects_whose_names_end_in_a_slash(store: StepStore, there: Path) -> No
     expected = plain(store)
     del expected["empty/"], expected[""]
     assert plain(store, "back/") == expected
+
+
+@pytest.mark.parametrize("more", [(), ("--no-manifest",)])
+@pytest.mark.parametrize("out", ["step://back", "back"])
+def test_the_right_key_after_a_wrong_one(
+    store: StepStore, there: Path, more: tuple[str, ...], out: str
+) -> None:
+    """No journal of the wrong one is in its way."""
+    encrypt(*more)
+    given = ("decrypt", "step://out", "-o", out, *more, "--key")
+    invoke(*given, "other", expect=3)
+    assert not plain(store, "back/.")
+    invoke(*given, "key")
 
 
 def test_room_after_objects_that_changed() -> None:
