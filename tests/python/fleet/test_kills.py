@@ -83,18 +83,19 @@ def test_names_that_are_no_paths(bucket: Any, tmp_path: Path) -> None:
         "d/../../../up": b"text",
         "dbl//x": secrets.token_bytes(9 << 20),
         "e//": b"a",
+        "f/": b"",
     }
     for name, text in texts.items():
         bucket.put_object(Key=f"esc/{name}", Body=text)
     given = ("--key", "key", "s3://jobs/esc/", "-o", "s3://jobs/some/")
     done = run("encrypt", *given, cwd=tmp_path, expect=4)
-    assert b"1 object done, 2 failed" in done.stderr
-    assert done.stderr.count(b"with empty parts, . or ..") == 2
+    assert b"1 object done, 3 failed" in done.stderr
+    assert done.stderr.count(b"with empty parts, . or ..") == 3
     given = ("--key", "key", "s3://jobs/esc/", "-o", "s3://jobs/all/", "--no-manifest")
     run("encrypt", *given, cwd=tmp_path)
     given = ("--key", "key", "s3://jobs/all/", "-o", "s3://jobs/back/", "--no-manifest")
     run("decrypt", *given, cwd=tmp_path)
-    del texts["e//"]  # what stands for a folder
+    del texts["f/"]  # what stands for a folder
     assert contents(bucket, "back/") == texts
     given = ("--key", "key", "s3://jobs/all/dbl//x.cobblestone", "-o", "x", "--no-manifest")
     run("decrypt", *given, cwd=tmp_path)
