@@ -329,7 +329,8 @@ class Target:
         permissions a local file gets. Raises OSError."""
         place = self.place(name)
         if stores.is_url(place):
-            with stores.writing(place, replace=replace) as writer:
+            store, path = stores.store_of(place)  # which takes names that end in a slash
+            with store.writing(path, replace=replace, size=None) as writer:
                 yield writer
             return
         *above, last = name.split("/")

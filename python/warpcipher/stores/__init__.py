@@ -15,12 +15,13 @@ Credentials, endpoint and region come from where the store's own library takes t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from .files import ObjectFile
-from .store import ObjectInfo, Upload
+from .store import ObjectInfo, Upload, shown
 
 if TYPE_CHECKING:
     from .store import Store
@@ -99,7 +100,7 @@ def writing(url: str, *, replace: bool = True, size: int | None = None) -> Itera
 
     replace: False raises FileExistsError where the store has an object of that name.
     size: about the bytes to come, so that parts are long enough; None: not known, 80 GiB at most.
-    Raises as `stat`.
+    Raises as `stat`; IsADirectoryError for a URL that ends in a slash, or with the bucket.
 
     >>> from warpcipher import stores
     >>> with stores.writing("memory://bucket/name") as file:
@@ -109,6 +110,9 @@ def writing(url: str, *, replace: bool = True, size: int | None = None) -> Itera
     4
     """
     store, path = store_of(url)
+    if not path or path.endswith("/"):
+        text = "this is a prefix: name the object in it"
+        raise IsADirectoryError(errno.EISDIR, text, shown(url))
     with store.writing(path, replace=replace, size=size) as upload:
         yield upload
 

@@ -288,5 +288,10 @@ def test_names_of_any_shape(server: small_s3.Store) -> None:
         assert stores.stat(url + "/new").size == 0
         with pytest.raises(FileNotFoundError):
             stores.stat(f"s3://bucket//{name}")
+    before = dict(server.objects)
+    for prefix in ("s3://bucket/new/", "s3://bucket/", "s3://bucket"):
+        with pytest.raises(IsADirectoryError, match="name the object"), stores.writing(prefix):
+            pass
+    assert server.objects == before
     with pytest.raises(ValueError, match="expected s3://bucket/name"):
         stores.stat(f"s3://key:{SECRET}@bucket/name")
