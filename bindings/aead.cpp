@@ -8,7 +8,7 @@
 #include "gil.hpp"
 #include "mode/algorithm.hpp"
 #include "mode/ccm.hpp"
-#include "new_bytes.hpp"
+#include "operand.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;

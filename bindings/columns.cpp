@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columnar batch: millions of messages with no Python object for each.
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,13 +12,10 @@
 
 #include "bind.hpp"
 #include "device.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "mode/algorithm.hpp"
-#include "new_bytes.hpp"
 #include "operand.hpp"
 #include "run_one.hpp"
 
@@ -49,7 +46,7 @@ std::size_t output_span(const Shape& shape, std::span<const std::uint64_t> lengt
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const std::uint64_t start = out_offsets.empty() ? next : out_offsets[i];
     if (lengths[i] > limit || start > limit) {
-      throw Error(Status::invalid_argument, "message " + std::to_string(i) + ": a length or offset beyond 2^62");
+      refuse("message ", i, ": a length or offset beyond 2^62");
     }
     next = start + shape.output_len(lengths[i]);
     end = std::max(end, next);
@@ -72,13 +69,11 @@ nb::object make_output(std::size_t size, bool gaps) {
 // The length of each IV. GCM takes nonces of any length, so without this check a single nonce would be split among
 // several messages.
 std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
-  const auto refuse = [&](const char* why) {
-    throw Error(Status::invalid_argument,
-                "ivs has " + std::to_string(size) + " bytes for " + std::to_string(count) + " messages" + why);
-  };
-  if (count == 0 ? size != 0 : size % count != 0) refuse(": expected a multiple of their number");
+  if (count == 0 ? size != 0 : size % count != 0) {
+    refuse("ivs has ", size, " bytes for ", count, " messages: expected a multiple of their number");
+  }
   if (algorithm.is_aead() && !decrypt && count > 1 && size == algorithm.iv_len) {
-    refuse(", a single nonce: each message takes its own");
+    refuse("ivs has ", size, " bytes for ", count, " messages, a single nonce: each message takes its own");
   }
   return count != 0 ? size / count : 0;
 }
@@ -92,8 +87,7 @@ void check_sum(std::span<const std::uint64_t> lengths, std::size_t size) {
     sum += length;
   }
   if (sum < size) {
-    throw Error(Status::invalid_argument, "lengths add up to " + std::to_string(sum) + ", data holds " +
-                                              std::to_string(size) + ": give offsets, or only that part of data");
+    refuse("lengths add up to ", sum, ", data holds ", size, ": give offsets, or only that part of data");
   }
 }
 
@@ -227,8 +221,8 @@ bool run_on_device(nb::handle call_object, nb::handle results_object) {
   const auto hold = [&](nb::handle object, const char* name) -> const Operand& {
     const Operand& operand = columns_held.emplace_back(object, name, Operand::Use::read_or_none);
     if (!object.is_none() && operand.device() != in.device()) {
-      throw Error(Status::invalid_argument, std::string(name) + " lies in " + place(operand) + " and data in " +
-                                                place(in) + ": columns lie together, on the host or with the data");
+      refuse(name, " lies in ", place(operand), " and data in ", place(in),
+             ": columns lie together, on the host or with the data");
     }
     return operand;
   };

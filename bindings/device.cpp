@@ -31,7 +31,7 @@ namespace {
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
     throw Error(error == cudaErrorMemoryAllocation ? Status::out_of_memory : Status::engine_failure,
-                std::string(what) + ": " + cudaGetErrorString(error));
+                joined(what, ": ", cudaGetErrorString(error)));
   }
 }
 
@@ -212,7 +212,7 @@ class DeviceArray {
 
   // Leaves the first `size` bytes: padding was taken off.
   void truncate(std::size_t size) {
-    if (size > size_) throw Error(Status::invalid_argument, "an array cannot be truncated to more than its size");
+    if (size > size_) refuse("an array cannot be truncated to more than its size");
     size_ = size;
   }
 
@@ -230,7 +230,7 @@ class DeviceArray {
     if (count == 0 || length == 0) return;
     if (from.device_ != device_ || &from == this || stride < length || (count - 1) > SIZE_MAX / stride ||
         (count - 1) * stride > SIZE_MAX - length || count > SIZE_MAX / length) {
-      throw Error(Status::invalid_argument, "no rows of another array of the device");
+      refuse("no rows of another array of the device");
     }
     const std::uint8_t* const source = from.range(from_begin, (count - 1) * stride + length);
     std::uint8_t* const place = range(begin, count * length);
@@ -266,8 +266,7 @@ class DeviceArray {
 
   std::uint8_t* range(std::size_t begin, std::size_t len) const {
     if (begin > size_ || len > size_ - begin) {
-      throw Error(Status::invalid_argument, "the range [" + std::to_string(begin) + ", +" + std::to_string(len) +
-                                                ") leaves the array, which has " + std::to_string(size_) + " bytes");
+      refuse("the range [", begin, ", +", len, ") leaves the array, which has ", size_, " bytes");
     }
     return static_cast<std::uint8_t*>(data_) + begin;
   }

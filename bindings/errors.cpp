@@ -38,19 +38,14 @@ PackageError engine_error{"EngineError"};
 
 void set_error(const Error& error) {
   switch (error.status()) {
-    case Status::invalid_tag:
-      return invalid_tag.set(error.what());
+    case Status::invalid_tag: return invalid_tag.set(error.what());
     case Status::engine_unavailable:
-    case Status::engine_failure:
-      return engine_error.set(error.what());
-    case Status::out_of_memory:
-      return PyErr_SetString(PyExc_MemoryError, error.what());
-    case Status::read_failed:
-      return PyErr_SetString(PyExc_OSError, error.what());
+    case Status::engine_failure: return engine_error.set(error.what());
+    case Status::out_of_memory: return PyErr_SetString(PyExc_MemoryError, error.what());
+    case Status::read_failed: return PyErr_SetString(PyExc_OSError, error.what());
     case Status::ok:
     case Status::invalid_argument:
-    case Status::invalid_padding:
-      break;
+    case Status::invalid_padding: break;
   }
   PyErr_SetString(PyExc_ValueError, error.what());
 }

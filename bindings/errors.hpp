@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/status.hpp"
+#include "core/error.hpp"
 
 namespace warpcipher::python {
 

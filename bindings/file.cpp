@@ -12,9 +12,8 @@
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/write_chunks.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "mode/algorithm.hpp"
+#include "operand.hpp"
 
 namespace nb = nanobind;
 
@@ -23,12 +22,9 @@ namespace {
 
 const char* name_of(ReadFailure::Kind kind) {
   switch (kind) {
-    case ReadFailure::Kind::bad_tag:
-      return "tag";
-    case ReadFailure::Kind::ended:
-      return "ended";
-    case ReadFailure::Kind::error:
-      return "error";
+    case ReadFailure::Kind::bad_tag: return "tag";
+    case ReadFailure::Kind::ended: return "ended";
+    case ReadFailure::Kind::error: return "error";
   }
   return "";
 }

@@ -6,13 +6,10 @@
 #include "bind.hpp"
 #include "core/bytes.hpp"
 #include "device.hpp"
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "mode/algorithm.hpp"
-#include "new_bytes.hpp"
 #include "operand.hpp"
 
 namespace nb = nanobind;

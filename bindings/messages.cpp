@@ -15,7 +15,7 @@
 #include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "new_bytes.hpp"
+#include "operand.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -152,8 +152,8 @@ class Messages {
   nb::object take_up(const Request& request, Entry& entry, nb::handle out) {
     const Operand& first = entries_.front().in;
     if (entry.in.device() != first.device()) {
-      throw Error(Status::invalid_argument, "data lies in " + place(entry.in) + " and that of the first message in " +
-                                                place(first) + ": run them in separate batches");
+      refuse("data lies in ", place(entry.in), " and that of the first message in ", place(first),
+             ": run them in separate batches");
     }
     nb::object result = nb::borrow(out);
     std::uint8_t* data = entry.out.data();

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "message/key.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher::python {
@@ -58,5 +59,70 @@ class Operand {
 
 // Where an operand lies, for error texts: "host memory" or "GPU 0".
 std::string place(const Operand& operand);
+
+// Memory for the result of a call. A long text lies in memory that the system has just handed out, and writing it is
+// then a page fault for each page: in pages of 4 KiB they take longer than AES, in pages of 2 MiB they do not.
+
+// A bytes object of `size` bytes, and a bytearray. Their content is undefined. Throw MemoryError.
+nanobind::object new_bytes(std::size_t size);
+nanobind::object new_bytearray(std::size_t size);
+
+// Where such a bytes object is to be written, before anybody else has seen it.
+std::uint8_t* bytes_of(nanobind::handle bytes);
+
+// Arguments that are integers, and columns of them.
+
+// An int from 0 to `most`. Throws TypeError or ValueError that names the argument.
+std::uint64_t number_of(nanobind::handle object, const char* name, std::uint64_t most = UINT64_MAX);
+
+// Borrowed where they lie as 64-bit integers in memory (array('Q'), NumPy), copied from any sequence of ints otherwise.
+class Integers {
+ public:
+  // None gives an empty column. Throws TypeError or ValueError that names the column.
+  Integers(nanobind::handle object, const char* name);
+  Integers(const Integers&) = delete;
+  Integers& operator=(const Integers&) = delete;
+  ~Integers();
+
+  std::span<const std::uint64_t> values() const { return values_; }
+
+  // Copies borrowed integers: for calls that read a column again after they checked it, while others may write to it.
+  void own();
+
+ private:
+  bool borrow_buffer(const char* name);
+
+  Py_buffer buffer_{};
+  bool exported_ = false;
+  std::vector<std::uint64_t> copied_;
+  std::span<const std::uint64_t> values_;
+};
+
+// Arguments that calls with columns share: keys, and columns that may be left out.
+
+// The keys of a batch as Python gives them: a Key, the bytes of one, or a sequence of either.
+class Keys {
+ public:
+  Keys(const Algorithm& algorithm, nanobind::handle object);
+
+  std::span<const Key* const> pointers() const { return pointers_; }
+  const std::vector<nanobind::object>& objects() const { return objects_; }
+
+ private:
+  void add(const Algorithm& algorithm, nanobind::handle item);
+
+  std::vector<nanobind::object> objects_;
+  std::vector<const Key*> pointers_;
+};
+
+// Numbers of keys. Throws Error{invalid_argument} for one that no key has.
+std::vector<std::uint32_t> narrow(std::span<const std::uint64_t> values);
+
+// An empty column stands for an absent one further down, so one that was given is checked here. `of` is what the column
+// describes, such as "messages".
+void check_given(nanobind::handle object, const Integers& column, const char* name, std::size_t count, const char* of);
+
+// The text of a str. Throws TypeError that names the argument.
+std::string text_of(nanobind::handle object, const char* name);
 
 }  // namespace warpcipher::python

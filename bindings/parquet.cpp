@@ -14,8 +14,6 @@
 #include "device.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "mode/algorithm.hpp"
 #include "operand.hpp"
 #include "parquet/open_chunks.hpp"

@@ -78,7 +78,7 @@ nb::object pinned(nb::handle size) {
   try {
     return nb::cast(new PinnedBuffer(static_cast<std::size_t>(n)), nb::rv_policy::take_ownership);
   } catch (const std::bad_alloc&) {
-    throw Error(Status::out_of_memory, "no memory for a buffer of " + std::to_string(n) + " bytes");
+    throw Error(Status::out_of_memory, "no memory for a buffer of ", n, " bytes");
   }
 }
 

@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "device.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
 #include "operand.hpp"
 
 namespace nb = nanobind;

@@ -17,7 +17,7 @@
 #include "bind.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "new_bytes.hpp"
+#include "operand.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;

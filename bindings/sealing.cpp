@@ -12,11 +12,9 @@
 #include "device.hpp"
 #include "file_call.hpp"
 #include "flow/file/copy_chunks.hpp"
-#include "flow/file/crypt_chunks.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
-#include "keys.hpp"
 #include "mode/algorithm.hpp"
+#include "operand.hpp"
 
 namespace nb = nanobind;
 

@@ -41,7 +41,7 @@ KeyNumber to_number(nb::int_ value) {
     bytes = value.attr("to_bytes")(number_len, "little");
   } catch (const nb::python_error& error) {
     if (!error.matches(PyExc_OverflowError)) throw;
-    throw Error(Status::invalid_argument, "a key number is negative or larger than any key space");
+    refuse("a key number is negative or larger than any key space");
   }
   const auto* data = reinterpret_cast<const std::uint8_t*>(nb::cast<nb::bytes>(bytes).c_str());
   KeyNumber number;
@@ -62,14 +62,12 @@ CipherId find_cipher(std::string_view name) {
     if (info.name == name) return info.id;
     known += (known.empty() ? "" : ", ") + std::string(info.name);
   }
-  throw Error(Status::invalid_argument,
-              "unknown cipher '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+  refuse("unknown cipher '", name.substr(0, 64), "': expected one of ", known);
 }
 
 void check_len(std::span<const std::uint8_t> bytes, std::size_t expected, const char* name) {
   if (bytes.size() == expected) return;
-  throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(bytes.size()) +
-                                            " bytes, expected " + std::to_string(expected));
+  refuse(name, " has ", bytes.size(), " bytes, expected ", expected);
 }
 
 using CandidateEntry = std::pair<std::size_t, std::vector<std::pair<std::uint8_t, std::uint8_t>>>;
@@ -99,7 +97,7 @@ class KeySpaceObject {
 
   nb::bytes key_at(nb::int_ value) const {
     const KeyNumber number = to_number(value);
-    if (number >= space_->size()) throw Error(Status::invalid_argument, "the key number is not below the space's size");
+    if (number >= space_->size()) refuse("the key number is not below the space's size");
     SecretBytes key(space_->key_len());
     space_->key_at(number, key.data());
     return nb::bytes(key.data(), key.size());
@@ -176,12 +174,10 @@ class SearchTaskObject {
     search::Searcher& found = search::find_searcher(searcher);
     const std::size_t count = found.devices().size();
     if (device >= count) {
-      throw Error(Status::invalid_argument, "device is " + std::to_string(device) + ": searcher '" +
-                                                std::string(searcher) + "' has " + std::to_string(count) +
-                                                ", numbered from 0");
+      refuse("device is ", device, ": searcher '", searcher, "' has ", count, ", numbered from 0");
     }
     if (space.shared()->cipher() != test.shared()->cipher()) {
-      throw Error(Status::invalid_argument, "the key space and the test are of different ciphers");
+      refuse("the key space and the test are of different ciphers");
     }
     space_ = space.shared();
     test_ = test.shared();
@@ -195,7 +191,7 @@ class SearchTaskObject {
     const KeyNumber number = to_number(first);
     if (count == 0 || count > std::uint64_t{1} << 63 || number >= space_->size() ||
         space_->size() - number < KeyNumber(count)) {
-      throw Error(Status::invalid_argument, "the range of " + std::to_string(count) + " keys leaves the key space");
+      refuse("the range of ", count, " keys leaves the key space");
     }
     std::vector<KeyNumber> hits;
     std::uint64_t tested = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structs of thrift's compact protocol as Python has them: python/warpcipher/parquet/thrift.py says how.
+#include <nanobind/nanobind.h>
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -7,9 +8,20 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "checked.hpp"
 #include "operand.hpp"
 #include "parquet/compact.hpp"
+
+namespace warpcipher::python {
+
+// A result of CPython's C API, as an object that is released.
+
+// Null stands for an exception that is set, and is thrown.
+inline nanobind::object checked(PyObject* made) {
+  if (made == nullptr) throw nanobind::python_error();
+  return nanobind::steal(made);
+}
+
+}  // namespace warpcipher::python
 
 namespace nb = nanobind;
 
@@ -47,8 +59,7 @@ nb::object read_list(CompactReader& reader, nb::handle shape, int depth) {
   const CompactReader::List head = reader.list();
   const bool is_known = head.kind == Kind::structure || is_integer(head.kind) || head.kind == Kind::binary;
   if (!is_known) {
-    refuse("a list of elements of type " + std::to_string(static_cast<int>(head.kind)) +
-           ", expected structs, integers or binary");
+    refuse("a list of elements of type ", static_cast<int>(head.kind), ", expected structs, integers or binary");
   }
   const nb::object items = checked(PyList_New(0));
   for (std::size_t i = 0; i < head.count; ++i) {
@@ -66,26 +77,19 @@ nb::object read_value(CompactReader& reader, Kind kind, nb::handle shape, int de
   switch (kind) {
     case Kind::i16:
     case Kind::i32:
-    case Kind::i64:
-      return pair(type, integer(reader.integer()));
-    case Kind::structure:
-      return pair(type, read_struct(reader, shape, depth + 1));
-    case Kind::list:
-      return pair(type, read_list(reader, shape, depth + 1));
+    case Kind::i64: return pair(type, integer(reader.integer()));
+    case Kind::structure: return pair(type, read_struct(reader, shape, depth + 1));
+    case Kind::list: return pair(type, read_list(reader, shape, depth + 1));
     case Kind::yes:
-    case Kind::no:
-      return pair(type, nb::borrow(kind == Kind::yes ? Py_True : Py_False));
-    case Kind::i8:
-      return pair(type, integer(static_cast<std::int8_t>(reader.byte())));
-    case Kind::binary:
-      return pair(type, bytes_of(reader.binary()));
+    case Kind::no: return pair(type, nb::borrow(kind == Kind::yes ? Py_True : Py_False));
+    case Kind::i8: return pair(type, integer(static_cast<std::int8_t>(reader.byte())));
+    case Kind::binary: return pair(type, bytes_of(reader.binary()));
     case Kind::real: {
       double value;
       std::memcpy(&value, reader.take(sizeof value).data(), sizeof value);
       return pair(type, checked(PyFloat_FromDouble(value)));
     }
-    default:
-      break;
+    default: break;
   }
   const std::size_t start = reader.position();
   reader.skip(kind, depth);
@@ -110,7 +114,7 @@ nb::object read_struct(CompactReader& reader, nb::handle shape, int depth) {
     }
     if (PyDict_SetItem(fields.ptr(), number.ptr(), value.ptr()) != 0) throw nb::python_error();
     if (PyDict_Size(fields.ptr()) != count) {
-      refuse("field " + std::to_string(field.number) + " is there twice");
+      refuse("field ", field.number, " is there twice");
     }
   }
   return fields;
@@ -175,16 +179,11 @@ void write_value(CompactWriter& writer, Kind kind, PyObject* value, int depth) {
   switch (kind) {
     case Kind::i16:
     case Kind::i32:
-    case Kind::i64:
-      return writer.varint(parquet::zigzag(long_of(value)));
-    case Kind::structure:
-      return write_struct(writer, value, depth + 1);
-    case Kind::list:
-      return write_list(writer, value, depth + 1);
-    case Kind::binary:
-      return write_binary(writer, value);
-    case Kind::i8:
-      return writer.byte(static_cast<std::uint8_t>(long_of(value)));
+    case Kind::i64: return writer.varint(parquet::zigzag(long_of(value)));
+    case Kind::structure: return write_struct(writer, value, depth + 1);
+    case Kind::list: return write_list(writer, value, depth + 1);
+    case Kind::binary: return write_binary(writer, value);
+    case Kind::i8: return writer.byte(static_cast<std::uint8_t>(long_of(value)));
     case Kind::real: {
       const double number = PyFloat_AsDouble(value);
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -192,8 +191,7 @@ void write_value(CompactWriter& writer, Kind kind, PyObject* value, int depth) {
       std::memcpy(bytes, &number, sizeof number);
       return writer.bytes(bytes);
     }
-    default:
-      return;  // a bool is its type
+    default: return;  // a bool is its type
   }
 }
 

@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "cipher/aes_reference.hpp"
-#include "cipher/aes_sbox.hpp"
+#include "cipher/aes_tables.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "core/host_device.hpp"

@@ -16,7 +16,6 @@
 
 #include "cipher/circuits.hpp"
 #include "cipher/des_bitslice.hpp"
-#include "cipher/force_inline.hpp"
 #include "core/host_device.hpp"
 
 namespace warpcipher::lab::yang {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/bytes.hpp"
-#include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "engine/device_engine.hpp"
+#include "engine/engine.hpp"
 #include "frame.hpp"
 #include "message/plan.hpp"
 

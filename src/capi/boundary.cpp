@@ -37,7 +37,7 @@ wc_status fail(wc_status status, const char* text) noexcept {
 }
 
 void require(bool condition, const char* text) {
-  if (!condition) throw Error(Status::invalid_argument, text);
+  if (!condition) refuse(text);
 }
 
 Direction to_direction(wc_direction direction) {
@@ -84,30 +84,18 @@ wc_status report(Status status) { return status == Status::ok ? WC_OK : fail(sta
 
 const char* wc_status_text(wc_status status) {
   switch (status) {
-    case WC_OK:
-      return "ok";
-    case WC_INVALID_ARGUMENT:
-      return "invalid argument";
-    case WC_INVALID_TAG:
-      return "invalid tag";
-    case WC_INVALID_PADDING:
-      return "invalid padding";
-    case WC_ENGINE_UNAVAILABLE:
-      return "engine unavailable";
-    case WC_ENGINE_FAILURE:
-      return "engine failure";
-    case WC_OUT_OF_MEMORY:
-      return "out of memory";
-    case WC_READ_FAILED:
-      return "read failed";
-    case WC_QUEUE_FULL:
-      return "queue full";
-    case WC_QUEUE_CLOSED:
-      return "queue closed";
-    case WC_CANCELLED:
-      return "cancelled";
-    case WC_WRITE_FAILED:
-      return "write failed";
+    case WC_OK: return "ok";
+    case WC_INVALID_ARGUMENT: return "invalid argument";
+    case WC_INVALID_TAG: return "invalid tag";
+    case WC_INVALID_PADDING: return "invalid padding";
+    case WC_ENGINE_UNAVAILABLE: return "engine unavailable";
+    case WC_ENGINE_FAILURE: return "engine failure";
+    case WC_OUT_OF_MEMORY: return "out of memory";
+    case WC_READ_FAILED: return "read failed";
+    case WC_QUEUE_FULL: return "queue full";
+    case WC_QUEUE_CLOSED: return "queue closed";
+    case WC_CANCELLED: return "cancelled";
+    case WC_WRITE_FAILED: return "write failed";
   }
   return "unknown status";
 }

@@ -13,7 +13,6 @@
 #include "core/error.hpp"
 #include "message/key.hpp"
 #include "message/message.hpp"
-#include "message/result.hpp"
 #include "warpcipher.h"
 
 struct wc_key {

@@ -78,8 +78,7 @@ wc_status report(const ReadFailure& failure) {
                   (chunk + ": the tag does not match: wrong key, IV or AAD, or damaged data").c_str());
     case ReadFailure::Kind::ended:
       return fail(Status::read_failed, (chunk + ": the file ends at byte " + std::to_string(failure.position)).c_str());
-    case ReadFailure::Kind::error:
-      break;
+    case ReadFailure::Kind::error: break;
   }
   return fail(Status::read_failed, (chunk + ": byte " + std::to_string(failure.position) +
                                     " of the file cannot be read: " + std::strerror(failure.error))

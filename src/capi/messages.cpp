@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/boundary.hpp"
+#include "dispatch/batch.hpp"
 #include "dispatch/run.hpp"
+#include "message/message.hpp"
 #include "mode/algorithm.hpp"
 #include "warpcipher.h"
 
@@ -129,3 +134,134 @@ wc_status wc_open(const wc_key* key, void* out, size_t out_len, const void* in, 
                   size_t nonce_len, const void* aad, size_t aad_len) {
   return run_aead(warpcipher::Direction::decrypt, key, out, out_len, in, in_len, nonce, nonce_len, aad, aad_len);
 }
+
+// The C ABI: messages as columns, an array of each of their properties.
+using warpcipher::capi::bytes;
+using warpcipher::capi::column;
+using warpcipher::capi::engine_name;
+using warpcipher::capi::guarded;
+using warpcipher::capi::report;
+using warpcipher::capi::require;
+using warpcipher::capi::to_direction;
+using warpcipher::capi::to_memory;
+using warpcipher::capi::to_padding;
+
+wc_status wc_run_columns(const char* engine, wc_result* results, const wc_columns* columns, void* stream) {
+  return guarded([&] {
+    require(columns != nullptr, "columns is a null pointer");
+    const wc_columns& c = *columns;
+    require(c.count == 0 || results != nullptr, "results is a null pointer");
+    require(c.algorithm != nullptr || (c.keys != nullptr && c.key_count != 0),
+            "keys is a null pointer or key_count is 0");
+    require(c.algorithm == nullptr || c.keys == nullptr, "keys are given twice: as handles and as bytes");
+    require(c.algorithm == nullptr || c.key_bytes != nullptr, "key_bytes is a null pointer");
+    require(c.count == 0 || c.in_lengths != nullptr, "in_lengths is a null pointer");
+    require(c.in != nullptr || c.in_len == 0, "in is a null pointer");
+    require(c.out != nullptr || c.out_len == 0, "out is a null pointer");
+    require(c.aad != nullptr || c.aad_len == 0, "aad is a null pointer");
+    require(c.iv_len == 0 || c.ivs != nullptr || c.count == 0, "ivs is a null pointer");
+    warpcipher::check_message_count(c.count);
+    warpcipher::check_buffer_len("an IV", c.iv_len);
+    require(c.iv_len == 0 || c.count <= SIZE_MAX / c.iv_len, "count times iv_len is too large");
+    require(c.key_count <= UINT32_MAX, "key_count is above 2^32 - 1");
+    std::vector<const warpcipher::Key*> keys;
+    if (c.algorithm == nullptr) keys.reserve(c.key_count);
+    for (std::size_t i = 0; c.algorithm == nullptr && i < c.key_count; ++i) {
+      require(c.keys[i] != nullptr, "one of keys is a null pointer");
+      keys.push_back(&c.keys[i]->key);
+    }
+    warpcipher::Columns converted;
+    converted.direction = to_direction(c.direction);
+    converted.padding = to_padding(c.padding);
+    converted.memory = to_memory(c.memory);
+    converted.columns_memory = to_memory(c.columns_memory);
+    converted.keys = keys;
+    if (c.algorithm != nullptr) {
+      converted.algorithm = &warpcipher::find_algorithm(c.algorithm);
+      converted.key_bytes = {bytes(c.key_bytes), c.key_bytes_len};
+    }
+    converted.key_index = column(c.key_index, c.count);
+    converted.count = c.count;
+    converted.in = {bytes(c.in), c.in_len};
+    converted.in_offsets = column(c.in_offsets, c.count);
+    converted.in_lengths = column(c.in_lengths, c.count);
+    converted.out = {bytes(c.out), c.out_len};
+    converted.out_offsets = column(c.out_offsets, c.count);
+    converted.ivs = {bytes(c.ivs), c.count * c.iv_len};
+    converted.iv_len = c.iv_len;
+    converted.aad = {bytes(c.aad), c.aad_len};
+    converted.aad_offsets = column(c.aad_offsets, c.count);
+    converted.aad_lengths = column(c.aad_lengths, c.count);
+    converted.tag_len = c.tag_len;
+    // Results are written in place, by the device where they lie there.
+    static_assert(sizeof(wc_result) == sizeof(warpcipher::Result) &&
+                  offsetof(wc_result, status) == offsetof(warpcipher::Result, status) &&
+                  offsetof(wc_result, written) == offsetof(warpcipher::Result, written));
+    const std::span outcome(reinterpret_cast<warpcipher::Result*>(results), c.count);
+    return report(warpcipher::run_columns(engine_name(engine), converted, outcome, stream));
+  });
+}
+
+// The C ABI: a batch that runs in the background.
+using warpcipher::capi::engine_name;
+using warpcipher::capi::guarded;
+using warpcipher::capi::report;
+using warpcipher::capi::require;
+using warpcipher::capi::to_message;
+using warpcipher::capi::to_result;
+
+struct wc_batch {
+  explicit wc_batch(std::string engine) : batch(std::move(engine)) {}
+  warpcipher::Batch batch;
+};
+
+wc_status wc_batch_new(wc_batch** out, const char* engine) {
+  return guarded([&] {
+    require(out != nullptr, "out is a null pointer");
+    *out = nullptr;
+    *out = new wc_batch{std::string(engine_name(engine))};
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_add(wc_batch* batch, size_t* index, const wc_message* message) {
+  return guarded([&] {
+    require(batch != nullptr && message != nullptr, "batch or message is a null pointer");
+    const std::size_t number = batch->batch.add(to_message(*message));
+    if (index != nullptr) *index = number;
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_start(wc_batch* batch, void* stream) {
+  return guarded([&] {
+    require(batch != nullptr, "batch is a null pointer");
+    batch->batch.start(stream);
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_query(int* done, const wc_batch* batch) {
+  return guarded([&] {
+    require(done != nullptr && batch != nullptr, "done or batch is a null pointer");
+    *done = batch->batch.is_done();
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_wait(wc_batch* batch) {
+  return guarded([&] {
+    require(batch != nullptr, "batch is a null pointer");
+    return report(batch->batch.wait());
+  });
+}
+
+wc_status wc_batch_result(wc_result* result, const wc_batch* batch, size_t index) {
+  return guarded([&] {
+    require(result != nullptr && batch != nullptr, "result or batch is a null pointer");
+    *result = to_result(batch->batch.result(index));
+    return WC_OK;
+  });
+}
+
+void wc_batch_free(wc_batch* batch) { delete batch; }

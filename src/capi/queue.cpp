@@ -100,8 +100,7 @@ wc_status wc_queue_submit(wc_queue* queue, wc_job** job, const wc_message* messa
         return fail(WC_QUEUE_FULL, "the queue's memory_limit left no room for the message in time");
       case Queue::Admission::closed:
         return fail(WC_QUEUE_CLOSED, "the queue is closed: make a new one for more messages");
-      case Queue::Admission::accepted:
-        break;
+      case Queue::Admission::accepted: break;
     }
     if (handle != nullptr) {
       handle->job = made;

@@ -36,14 +36,10 @@ wc_status fill(const char* engine, void* out, std::size_t out_len, wc_memory mem
 
 Type type_of(std::size_t word_len) {
   switch (word_len) {
-    case 1:
-      return Type::uint8;
-    case 2:
-      return Type::uint16;
-    case 4:
-      return Type::uint32;
-    case 8:
-      return Type::uint64;
+    case 1: return Type::uint8;
+    case 2: return Type::uint16;
+    case 4: return Type::uint32;
+    case 8: return Type::uint64;
     default:
       throw warpcipher::Error(warpcipher::Status::invalid_argument,
                               "word_len is " + std::to_string(word_len) + ": expected 1, 2, 4 or 8");

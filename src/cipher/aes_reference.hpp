@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cipher/aes_sbox.hpp"
+#include "cipher/aes_tables.hpp"
 
 namespace warpcipher::aes::reference {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cipher/aes_sbox.hpp"
+#include "cipher/aes_tables.hpp"
 #include "cipher/circuits.hpp"
 
 namespace warpcipher::aes {

@@ -13,9 +13,67 @@
 #include <cstdint>
 
 #include "cipher/aes.hpp"
-#include "cipher/aes_sbox.hpp"
 
 namespace warpcipher::aes {
+
+// The S-box of AES and its inverse from their definition in FIPS 197: what every table and circuit of AES is
+// made from or proven against. Looking a secret up in these tables is not constant time.
+
+// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2).
+constexpr std::uint8_t multiply(std::uint8_t a, std::uint8_t b) {
+  unsigned product = 0;
+  unsigned shifted = a;
+  for (unsigned i = 0; i < 8; ++i) {
+    product ^= shifted * (static_cast<unsigned>(b) >> i & 1u);
+    shifted = (shifted << 1) ^ (0x11bu * (shifted >> 7));
+  }
+  return static_cast<std::uint8_t>(product);
+}
+
+namespace detail {
+
+// The multiplicative inverse, 0 for 0: x^254 = x^2 x^4 ... x^128.
+constexpr std::uint8_t invert(std::uint8_t x) {
+  std::uint8_t power = x;
+  std::uint8_t product = 1;
+  for (int i = 0; i < 7; ++i) {
+    power = multiply(power, power);
+    product = multiply(product, power);
+  }
+  return product;
+}
+
+// Section 5.1.1: the inverse, then an affine map over GF(2): bit i is the sum of bits i, i+4, i+5, i+6, i+7
+// and of bit i of 0x63.
+constexpr std::array<std::uint8_t, 256> make_sbox() {
+  std::array<std::uint8_t, 256> box{};
+  for (unsigned x = 0; x < 256; ++x) {
+    const unsigned inverse = invert(static_cast<std::uint8_t>(x));
+    const unsigned twice = inverse | inverse << 8;
+    box[x] = static_cast<std::uint8_t>(inverse ^ twice >> 4 ^ twice >> 5 ^ twice >> 6 ^ twice >> 7 ^ 0x63u);
+  }
+  return box;
+}
+
+constexpr std::array<std::uint8_t, 256> invert_table(const std::array<std::uint8_t, 256>& table) {
+  std::array<std::uint8_t, 256> inverse{};
+  for (unsigned x = 0; x < 256; ++x) inverse[table[x]] = static_cast<std::uint8_t>(x);
+  return inverse;
+}
+
+}  // namespace detail
+
+inline constexpr std::array<std::uint8_t, 256> sbox = detail::make_sbox();
+inline constexpr std::array<std::uint8_t, 256> inverse_sbox = detail::invert_table(sbox);
+
+static_assert(multiply(0x57, 0x83) == 0xc1, "FIPS 197, section 4.2");
+static_assert(multiply(0x57, 0x13) == 0xfe, "FIPS 197, section 4.2.1");
+static_assert(sbox[0x53] == 0xed, "FIPS 197, section 5.1.1");
+static_assert(sbox[0x00] == 0x63 && sbox[0x0f] == 0x76 && sbox[0xf0] == 0x8c && sbox[0xff] == 0x16,
+              "FIPS 197, figure 7");
+static_assert(inverse_sbox[0x00] == 0x52 && inverse_sbox[0x0f] == 0xfb && inverse_sbox[0xf0] == 0x17 &&
+                  inverse_sbox[0xff] == 0x7d,
+              "FIPS 197, figure 14");
 
 namespace detail {
 

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cipher/force_inline.hpp"
 #include "cipher/wide_product.hpp"
 #include "core/bytes.hpp"
+#include "core/host_device.hpp"
 
 namespace warpcipher::gf128 {
 

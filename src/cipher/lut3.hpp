@@ -10,8 +10,8 @@
 #include <immintrin.h>
 #endif
 
-#include "cipher/force_inline.hpp"
 #include "cipher/lut3_expressions.hpp"
+#include "core/host_device.hpp"
 
 namespace warpcipher {
 

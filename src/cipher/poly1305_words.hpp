@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cipher/force_inline.hpp"
 #include "cipher/poly1305.hpp"
 #include "cipher/wide_product.hpp"
+#include "core/host_device.hpp"
 
 namespace warpcipher::poly1305 {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cipher/force_inline.hpp"
+#include "core/host_device.hpp"
 
 namespace warpcipher {
 

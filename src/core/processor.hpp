@@ -5,8 +5,9 @@
 
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <vector>
+
+#include "core/fork.hpp"
 
 namespace warpcipher {
 
@@ -20,16 +21,23 @@ namespace warpcipher {
 //   vaes512    the same on 512 bits
 bool has_instruction_set(std::string_view name);
 
-// The part of one family that the processor can run: of tables with a `name`, an instruction set, and a pointer to the
-// family's code, which is nullptr where the set has none. In the order of the tables.
-template <auto Family, class Tables>
-auto runnable(const Tables& tables) {
-  using Code = std::remove_reference_t<decltype(tables.front()->*Family)>;
-  std::vector<std::remove_const_t<Code>> found;
-  for (const auto* table : tables) {
-    if (table->*Family != nullptr && has_instruction_set(table->name)) found.push_back(table->*Family);
-  }
-  return found;
+// The code of one family that the processor can run, the fastest first. Family: a member of a struct with a static
+// table for each set, `name` and pointers to the code of families, nullptr where the set has none.
+template <auto Family>
+auto runnable() {
+  static constexpr auto find = []<class Tables, class Code>(Code Tables::*family) {
+    std::vector<Code> found;
+    for (const Tables* table : {
+#if defined(__x86_64__)
+             &Tables::vaes512, &Tables::vaes, &Tables::aesni, &Tables::avx512, &Tables::avx2,
+#endif
+             &Tables::baseline}) {
+      if (table->*family != nullptr && has_instruction_set(table->name)) found.push_back(table->*family);
+    }
+    return found;
+  };
+  static constinit FirstUse<decltype(find(Family))> found;
+  return std::span(found.get([] { return find(Family); }));
 }
 
 }  // namespace warpcipher

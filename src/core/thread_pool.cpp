@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "core/fork.hpp"
-#include "core/signals.hpp"
 
 namespace warpcipher {
 namespace {

@@ -2,6 +2,7 @@
 // The threads of the process: one pool, made on first use, that spreads loops over all cores the process may use.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -91,6 +92,24 @@ class ThreadPool::Alone {
 
  private:
   const bool before_;
+};
+
+// Signals stay with the application's own threads.
+
+// While it lives, its thread takes no signal. Threads that it starts meanwhile never take one.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 }  // namespace warpcipher

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/signals.hpp"
+#include "core/thread_pool.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 
@@ -61,7 +61,7 @@ void Batch::start(Stream stream, WhenDone when_done) {
     thread_ =
         std::thread([this, stream, device, when_done = std::move(when_done)] { work(stream, device, when_done); });
   } catch (const std::system_error& error) {
-    throw Error(Status::out_of_memory, std::string("no thread to run the batch on: ") + error.what());
+    throw Error(Status::out_of_memory, "no thread to run the batch on: ", error.what());
   }
   started_ = true;
 }
@@ -99,7 +99,7 @@ Result Batch::result(std::size_t index) const {
   if (!is_done()) refuse("the batch is not done: wait for it first");
   if (failure_) refuse("the batch failed as a whole, so no message has a result");
   if (index >= results_.size()) {
-    refuse("message " + std::to_string(index) + " of a batch of " + std::to_string(results_.size()));
+    refuse("message ", index, " of a batch of ", results_.size());
   }
   return results_[index];
 }

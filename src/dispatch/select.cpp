@@ -72,7 +72,7 @@ Engine& find_named(std::string_view name, bool by_environment) {
   try {
     return find_engine(name);
   } catch (const Error& error) {
-    throw Error(error.status(), std::string("WARPCIPHER_ENGINE: ") + error.what());
+    throw Error(error.status(), joined("WARPCIPHER_ENGINE: ", error.what()));
   }
 }
 
@@ -118,9 +118,8 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
 
 void require_offered(const DeviceEngine& engine, const Algorithm& algorithm) {
   if (engine.offers(algorithm)) return;
-  throw Error(Status::engine_unavailable, "engine '" + std::string(engine.name()) + "' does not offer " +
-                                              std::string(algorithm.name) +
-                                              ": keep the data in host memory, and use engine 'cpu' or 'auto'");
+  throw Error(Status::engine_unavailable, "engine '", engine.name(), "' does not offer ", algorithm.name,
+              ": keep the data in host memory, and use engine 'cpu' or 'auto'");
 }
 
 Selection select_engines(std::string_view given, std::span<const Message> messages) {
@@ -128,9 +127,9 @@ Selection select_engines(std::string_view given, std::span<const Message> messag
   const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_named(name, name != given)};
   const Engine& engine = *selection.engine;
   if (!messages.empty() && messages[0].memory == Memory::device && engine.memory() == Memory::host) {
-    throw Error(Status::invalid_argument, "engine '" + std::string(engine.name()) +
-                                              "' runs on host memory and the data lies on a GPU: copy it to the host, "
-                                              "or use engine 'cuda'");
+    refuse("engine '", engine.name(),
+           "' runs on host memory and the data lies on a GPU: copy it to the host, "
+           "or use engine 'cuda'");
   }
   if (engine.memory() == Memory::device) {
     const Algorithm* last = nullptr;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "engine/device_engine.hpp"
-#include "tuning/rates.hpp"
+#include "tuning/tuning.hpp"
 
 namespace warpcipher {
 

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "dispatch/known_answers.hpp"
 #include "engine/device_engine.hpp"
 
 namespace warpcipher {
@@ -156,8 +155,8 @@ void require_self_test(Engine& engine) {
   // Tests make several engines with one id: an outcome belongs to the engine that was tested.
   const std::string wrong = outcome.engine == &engine ? outcome.wrong : find_wrong_answer(engine);
   if (!wrong.empty()) {
-    throw Error(Status::engine_unavailable, "engine '" + std::string(engine.name()) +
-                                                "' failed its known-answer self-test (" + wrong + ") and is disabled");
+    throw Error(Status::engine_unavailable, "engine '", engine.name(), "' failed its known-answer self-test (", wrong,
+                ") and is disabled");
   }
 }
 

@@ -7,16 +7,64 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/decision.hpp"
-#include "engine/device_copy.hpp"
 #include "engine/engine.hpp"
-#include "engine/policy.hpp"
-#include "message/columns.hpp"
+#include "message/message.hpp"
 #include "message/pieces.hpp"
+#include "mode/algorithm.hpp"
 
 namespace warpcipher {
+
+// A device's kernels for a batch, and why: for people. Running a batch does not use it.
+
+// A batch of messages of one length, in device memory at multiples of 16, in columns and without AAD.
+struct BatchShape {
+  const Algorithm& algorithm;
+  Direction direction = Direction::encrypt;
+  std::uint64_t messages = 1;
+  std::uint64_t size = 0;  // bytes of text each
+  std::uint64_t keys = 1;  // keys that the messages share
+};
+
+struct Candidate {
+  std::string_view name;
+  std::string_view description;
+  bool is_chosen;
+  std::string reason;  // why it is chosen, or why not
+};
+
+// One question, and its candidates in the order of preference; one of them is chosen.
+struct Decision {
+  std::string_view subject;
+  std::vector<Candidate> candidates;
+};
+
+// Lists of copies between device memory and page-locked memory.
+
+// An entry of a list. A device performs the copy, and reads this layout; or the cores of the host do.
+struct DeviceCopy {
+  void* to;
+  const void* from;
+  std::size_t len;
+};
+
+// How much of the link a kernel uses that performs the copies of a list.
+enum class Pace : std::uint8_t {
+  full,
+  gentle,  // leaves most of the link to a copy engine that moves texts the other way at the same time
+};
+
+// A choice between ways to compute the same result. The tuner (src/tuning/tuner.hpp) may make it by measurement.
+struct Policy {
+  std::string_view name;
+  std::vector<std::string_view> values;  // that can run here, the shipped default first
+  std::string_view value;                // in use
+  std::string reason;                    // why that one
+  std::string_view algorithm;            // the best value is the one with which it is fastest
+};
 
 // A range of memory, by its addresses; may be empty.
 struct AddressRange {
@@ -79,7 +127,7 @@ class DeviceEngine : public Engine {
   // `out` are the ciphertext. All lies in memory of the current device, which is not looked up. Encryption does not
   // wait; decryption waits for the verdicts, and writes no piece of a message with a wrong tag.
   virtual void run_pieces(std::span<const Message>, const Pieces&, std::span<Status>, Stream) {
-    throw Error(Status::engine_unavailable, "engine '" + std::string(name()) + "' takes no texts in pieces");
+    throw Error(Status::engine_unavailable, "engine '", name(), "' takes no texts in pieces");
   }
 
   // From this many messages on, run_columns() of columns in host memory is faster than run() of the messages.
@@ -135,5 +183,9 @@ class SelectedDevice {
   DeviceEngine& engine_;
   int former_;
 };
+
+// The engine of NVIDIA GPUs. In a build without CUDA it is listed all the same, and says why it cannot run
+// (absent.cpp).
+DeviceEngine& cuda_engine();
 
 }  // namespace warpcipher

@@ -62,4 +62,11 @@ std::span<Engine* const> engines();
 // The engine of that name; throws Error{engine_unavailable} when it is unknown or cannot run here, and says why.
 Engine& find_engine(std::string_view name);
 
+// The CPU engine: AES by libcrypto or own code, whichever is faster, and bitsliced DES, over all cores.
+Engine& cpu_engine();
+
+// The reference engine: the standards' text, one block after the other. The oracle of every test; slow, and not
+// constant in time (its S-boxes are tables), so `auto` never takes it.
+Engine& reference_engine();
+
 }  // namespace warpcipher

@@ -5,10 +5,8 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "engine/cpu/engine.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "engine/engine.hpp"
-#include "engine/reference/engine.hpp"
 
 namespace warpcipher {
 std::span<Engine* const> engines() {
@@ -23,14 +21,13 @@ Engine& find_engine(std::string_view name) {
     if (engine->name() == name) {
       const std::string& reason = engine->unavailable_reason();
       if (!reason.empty()) {
-        throw Error(Status::engine_unavailable, "engine '" + std::string(name) + "' cannot run here: " + reason);
+        throw Error(Status::engine_unavailable, "engine '", name, "' cannot run here: ", reason);
       }
       return *engine;
     }
     known += ", " + std::string(engine->name());
   }
-  throw Error(Status::engine_unavailable,
-              "unknown engine '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+  throw Error(Status::engine_unavailable, "unknown engine '", name.substr(0, 64), "': expected one of ", known);
 }
 
 }  // namespace warpcipher

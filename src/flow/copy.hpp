@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/device_copy.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher {
 

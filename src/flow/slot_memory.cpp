@@ -8,7 +8,6 @@
 #include "flow/copy.hpp"
 
 namespace warpcipher {
-
 namespace {
 
 // Blocks that a thread keeps: as many as the slots of one payload use. Others are wiped at once.

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "engine/device_engine.hpp"
-#include "flow/contiguous_runs.hpp"
 #include "flow/piece.hpp"
 
 namespace warpcipher {

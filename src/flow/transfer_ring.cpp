@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "flow/transfer_settings.hpp"
+#include "message/message.hpp"
 #include "message/plan.hpp"
-#include "message/tag.hpp"
 
 namespace warpcipher {
 
@@ -173,8 +173,7 @@ void TransferSlot::collect() {
 
 bool TransferSlot::advance(bool first) {
   switch (state_) {
-    case State::filling:
-      return false;
+    case State::filling: return false;
     case State::copying_in:
       if (!job_.done()) return false;
       launch();

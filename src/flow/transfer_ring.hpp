@@ -17,7 +17,7 @@
 #include "flow/piece.hpp"
 #include "flow/slot_memory.hpp"
 #include "flow/transfer_modes.hpp"
-#include "mode/limits.hpp"
+#include "mode/mode.hpp"
 
 namespace warpcipher {
 

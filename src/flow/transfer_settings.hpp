@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/policy.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher {
 

@@ -14,10 +14,10 @@ namespace warpcipher {
 
 using simd::Simd128;
 
-constinit const cpu::Lanes cpu::lanes_aesni{
+constinit const cpu::Lanes cpu::Lanes::aesni{
     .name = "aesni", .aes = &aes_lanes<Simd128>, .serial = &serial_aes, .gcm = &gcm_lanes<Simd128>};
-constinit const search::cpu::Lanes search::cpu::lanes_aesni{.name = "aesni", .aes = &aes_search<Simd128>};
-constinit const prg::Lanes prg::lanes_aesni{.name = "aesni", .aes = &aes_lanes<Simd128>};
+constinit const search::cpu::Lanes search::cpu::Lanes::aesni{.name = "aesni", .aes = &aes_search<Simd128>};
+constinit const prg::Lanes prg::Lanes::aesni{.name = "aesni", .aes = &aes_lanes<Simd128>};
 
 }  // namespace warpcipher
 

@@ -14,11 +14,11 @@ namespace warpcipher {
 
 using simd::Simd256;
 
-constinit const cpu::Lanes cpu::lanes_avx2{
+constinit const cpu::Lanes cpu::Lanes::avx2{
     .name = "avx2", .chacha = &chacha_lanes<Simd256>, .des = &des_lanes<Simd256>};
-constinit const search::cpu::Lanes search::cpu::lanes_avx2{.name = "avx2", .des = &des_meet<Simd256>};
+constinit const search::cpu::Lanes search::cpu::Lanes::avx2{.name = "avx2", .des = &des_meet<Simd256>};
 constinit const random::HostCode random::host_avx2{"avx2", fill_part};
-constinit const prg::Lanes prg::lanes_avx2{.name = "avx2", .chacha = &chacha_lanes, .accumulate = &accumulate};
+constinit const prg::Lanes prg::Lanes::avx2{.name = "avx2", .chacha = &chacha_lanes, .accumulate = &prg::accumulate};
 
 }  // namespace warpcipher
 

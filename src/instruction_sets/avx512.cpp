@@ -13,10 +13,11 @@ namespace warpcipher {
 
 using simd::Simd512;
 
-constinit const cpu::Lanes cpu::lanes_avx512{
+constinit const cpu::Lanes cpu::Lanes::avx512{
     .name = "avx512", .chacha = &chacha_lanes<Simd512>, .des = &des_lanes<Simd512>};
-constinit const search::cpu::Lanes search::cpu::lanes_avx512{.name = "avx512", .des = &des_meet<Simd512>};
-constinit const prg::Lanes prg::lanes_avx512{.name = "avx512", .chacha = &chacha_lanes, .accumulate = &accumulate};
+constinit const search::cpu::Lanes search::cpu::Lanes::avx512{.name = "avx512", .des = &des_meet<Simd512>};
+constinit const prg::Lanes prg::Lanes::avx512{
+    .name = "avx512", .chacha = &chacha_lanes, .accumulate = &prg::accumulate};
 
 }  // namespace warpcipher
 

@@ -11,10 +11,11 @@ namespace warpcipher {
 
 using simd::Simd128;
 
-constinit const cpu::Lanes cpu::lanes_baseline{
+constinit const cpu::Lanes cpu::Lanes::baseline{
     .name = "baseline", .chacha = &chacha_lanes<Simd128>, .des = &des_lanes<Simd128>};
-constinit const search::cpu::Lanes search::cpu::lanes_baseline{.name = "baseline", .des = &des_meet<Simd128>};
+constinit const search::cpu::Lanes search::cpu::Lanes::baseline{.name = "baseline", .des = &des_meet<Simd128>};
 constinit const random::HostCode random::host_baseline{"baseline", fill_part};
-constinit const prg::Lanes prg::lanes_baseline{.name = "baseline", .chacha = &chacha_lanes, .accumulate = &accumulate};
+constinit const prg::Lanes prg::Lanes::baseline{
+    .name = "baseline", .chacha = &chacha_lanes, .accumulate = &prg::accumulate};
 
 }  // namespace warpcipher

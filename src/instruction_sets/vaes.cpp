@@ -13,9 +13,9 @@ namespace warpcipher {
 
 using simd::Simd256;
 
-constinit const cpu::Lanes cpu::lanes_vaes{.name = "vaes", .aes = &aes_lanes<Simd256>, .gcm = &gcm_lanes<Simd256>};
-constinit const search::cpu::Lanes search::cpu::lanes_vaes{.name = "vaes", .aes = &aes_search<Simd256>};
-constinit const prg::Lanes prg::lanes_vaes{.name = "vaes", .aes = &aes_lanes<Simd256>};
+constinit const cpu::Lanes cpu::Lanes::vaes{.name = "vaes", .aes = &aes_lanes<Simd256>, .gcm = &gcm_lanes<Simd256>};
+constinit const search::cpu::Lanes search::cpu::Lanes::vaes{.name = "vaes", .aes = &aes_search<Simd256>};
+constinit const prg::Lanes prg::Lanes::vaes{.name = "vaes", .aes = &aes_lanes<Simd256>};
 
 }  // namespace warpcipher
 

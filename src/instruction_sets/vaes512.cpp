@@ -13,10 +13,10 @@ namespace warpcipher {
 
 using simd::Simd512;
 
-constinit const cpu::Lanes cpu::lanes_vaes512{
+constinit const cpu::Lanes cpu::Lanes::vaes512{
     .name = "vaes512", .aes = &aes_lanes<Simd512>, .gcm = &gcm_lanes<Simd512>};
-constinit const search::cpu::Lanes search::cpu::lanes_vaes512{.name = "vaes512", .aes = &aes_search<Simd512>};
-constinit const prg::Lanes prg::lanes_vaes512{.name = "vaes512", .aes = &aes_lanes<Simd512>};
+constinit const search::cpu::Lanes search::cpu::Lanes::vaes512{.name = "vaes512", .aes = &aes_search<Simd512>};
+constinit const prg::Lanes prg::Lanes::vaes512{.name = "vaes512", .aes = &aes_lanes<Simd512>};
 
 }  // namespace warpcipher
 

@@ -144,9 +144,8 @@ void check_nonces(std::span<const Message> messages) {
   const auto twice = std::adjacent_find(repeated.begin(), repeated.end(),
                                         [&](std::uint32_t a, std::uint32_t b) { return compare(a, b) == 0; });
   if (twice == repeated.end()) return;
-  throw Error(Status::invalid_argument, "messages " + std::to_string(twice[0]) + " and " + std::to_string(twice[1]) +
-                                            " encrypt with the same key and the same nonce: " +
-                                            repeated_nonce_rule(messages[twice[0]].algorithm()));
+  refuse("messages ", twice[0], " and ", twice[1],
+         " encrypt with the same key and the same nonce: ", repeated_nonce_rule(messages[twice[0]].algorithm()));
 }
 
 namespace {
@@ -179,9 +178,9 @@ struct Ranges {
 };
 
 [[noreturn]] void fail(std::uint32_t a, std::uint32_t b, const char* what) {
-  throw Error(Status::invalid_argument, "message " + std::to_string(a) + what + std::to_string(b) +
-                                            " writes: messages of a batch run in any order, so each needs an output "
-                                            "of its own");
+  refuse("message ", a, what, b,
+         " writes: messages of a batch run in any order, so each needs an output "
+         "of its own");
 }
 
 // Sorts by begin. Throws when two messages write the same byte.

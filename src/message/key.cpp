@@ -22,15 +22,12 @@ std::array<std::uint8_t, 16> random_block() {
 
 Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algorithm_(algorithm) {
   if (bytes.size() != algorithm.key_len()) {
-    throw Error(Status::invalid_argument, std::string(algorithm.name) + " takes a key of " +
-                                              std::to_string(algorithm.key_len()) + " bytes, got " +
-                                              std::to_string(bytes.size()));
+    refuse(algorithm.name, " takes a key of ", algorithm.key_len(), " bytes, got ", bytes.size());
   }
   if (algorithm.mode.two_keys) {
     const std::size_t half = bytes.size() / 2;
     if (equal_constant_time(bytes.data(), bytes.data() + half, half)) {
-      throw Error(Status::invalid_argument,
-                  std::string(algorithm.name) + ": the two halves of the key are equal; XTS takes two different keys");
+      refuse(algorithm.name, ": the two halves of the key are equal; XTS takes two different keys");
     }
   }
   bytes_ = SecretBytes(bytes);

@@ -30,7 +30,7 @@ class Check {
 
  private:
   [[noreturn]] void fail(const std::string& text) const {
-    throw Error(Status::invalid_argument, count_ > 1 ? "message " + std::to_string(index_) + ": " + text : text);
+    refuse(count_ > 1 ? "message " + std::to_string(index_) + ": " + text : text);
   }
 
   std::string name() const { return std::string(m_.algorithm().name); }
@@ -189,9 +189,9 @@ void check_each(std::span<const Message> messages, std::size_t begin, std::size_
     }
     if (!is_plainly_right(messages[i])) Check(messages[i], i, messages.size()).run();
     if (messages[i].memory != messages[0].memory) {
-      throw Error(Status::invalid_argument, "message " + std::to_string(i) +
-                                                " lies in another kind of memory than message 0: run host and device "
-                                                "messages in separate batches");
+      refuse("message ", i,
+             " lies in another kind of memory than message 0: run host and device "
+             "messages in separate batches");
     }
   }
 }
@@ -225,12 +225,12 @@ bool is_right(const Message& message) {
 }
 
 void check_buffer_len(const char* what, std::uint64_t len) {
-  if (len > most_buffer_len) throw Error(Status::invalid_argument, impossible_len(what, len));
+  if (len > most_buffer_len) refuse(impossible_len(what, len));
 }
 
 void check_message_count(std::uint64_t count) {
   if (count > UINT32_MAX) {
-    throw Error(Status::invalid_argument, "a batch takes at most 2^32 - 1 messages, got " + std::to_string(count));
+    refuse("a batch takes at most 2^32 - 1 messages, got ", count);
   }
 }
 

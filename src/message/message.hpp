@@ -5,13 +5,15 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "core/bytes.hpp"
 #include "core/error.hpp"
+#include "core/wipe.hpp"
 #include "message/key.hpp"
 #include "message/result.hpp"
 #include "mode/mode.hpp"
-#include "mode/padding.hpp"
 
 namespace warpcipher {
 
@@ -89,5 +91,56 @@ bool is_right(const Message& message);
 // kinds of memory, a nonce of GCM or ChaCha20-Poly1305 used twice under one key to encrypt. If there are several
 // messages the text names the wrong one by its index. Nothing has been written then.
 void check_messages(std::span<const Message> messages);
+
+// A host engine's, or src/flow's, use of the tag that it has computed for an AEAD message.
+
+// Encryption: writes the tag (16 bytes). Decryption: compares it in constant time with the given one. False when they
+// differ: then the caller must wipe the text.
+[[nodiscard]] inline bool settle_tag(const Message& message, const std::uint8_t* tag) {
+  if (message.direction == Direction::decrypt && !message.compute_tag) {
+    return equal_constant_time(tag, message.tag, message.tag_len);
+  }
+  std::memcpy(message.tag, tag, message.tag_len);
+  return true;
+}
+
+// Wipes the text where the tag does not match.
+[[nodiscard]] inline Status settle(const Message& message, const std::uint8_t* tag) {
+  if (settle_tag(message, tag)) return Status::ok;
+  secure_wipe(message.out, message.in_len);
+  return Status::invalid_tag;
+}
+
+// The columnar form of a batch: many messages of one algorithm and direction, described by arrays.
+
+// As wc_columns in warpcipher.h, which says what each field means; a span that is absent is empty.
+struct Columns {
+  Direction direction = Direction::encrypt;
+  Padding padding = Padding::none;
+  Memory memory = Memory::host;             // of in and out
+  Memory columns_memory = Memory::host;     // of all other arrays, and of the results
+  std::span<const Key* const> keys;         // of one algorithm; or
+  const Algorithm* algorithm = nullptr;     // this one, and
+  std::span<const std::uint8_t> key_bytes;  // the bytes of its keys, one after another
+  std::span<const std::uint32_t> key_index;
+  std::size_t count = 0;
+  std::span<const std::uint8_t> in;
+  std::span<const std::uint64_t> in_offsets;
+  std::span<const std::uint64_t> in_lengths;
+  std::span<std::uint8_t> out;
+  std::span<const std::uint64_t> out_offsets;
+  std::span<const std::uint8_t> ivs;
+  std::size_t iv_len = 0;
+  std::span<const std::uint8_t> aad;
+  std::span<const std::uint64_t> aad_offsets;
+  std::span<const std::uint64_t> aad_lengths;
+  std::size_t tag_len = 0;
+  // Each text has its own memory. `in` and `out` then span all of them: see MessageColumns.
+  bool scattered = false;
+  std::uint64_t texts_len = 0;  // of all inputs, where texts are scattered
+
+  const Algorithm& algorithm_of_all() const { return algorithm != nullptr ? *algorithm : keys[0]->algorithm(); }
+  std::size_t key_count() const { return algorithm != nullptr ? key_bytes.size() / algorithm->key_len() : keys.size(); }
+};
 
 }  // namespace warpcipher

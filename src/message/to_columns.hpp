@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/wipe.hpp"
-#include "message/columns.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {

@@ -121,8 +121,7 @@ const Algorithm& find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : algorithms()) {
     if (bare(algorithm.name) == given) return algorithm;
   }
-  throw Error(Status::invalid_argument, "unknown algorithm '" + std::string(name.substr(0, longest_name)) +
-                                            "': " + hint(given) + "algorithms() lists them");
+  refuse("unknown algorithm '", name.substr(0, longest_name), "': ", hint(given), "algorithms() lists them");
 }
 
 }  // namespace warpcipher

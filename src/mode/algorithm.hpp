@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "cipher/list.hpp"
-#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {

@@ -7,7 +7,6 @@
 
 #include "core/bytes.hpp"
 #include "core/wipe.hpp"
-#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {

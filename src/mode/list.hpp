@@ -13,7 +13,6 @@
 #include "mode/gcm.hpp"
 #include "mode/gcm_siv.hpp"
 #include "mode/ofb.hpp"
-#include "mode/poly1305.hpp"
 #include "mode/stream.hpp"
 #include "mode/xts.hpp"
 

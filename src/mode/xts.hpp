@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/bytes.hpp"
-#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {

@@ -21,7 +21,7 @@ CompactReader::CompactReader(Bytes text, std::size_t position)
 std::uint8_t CompactReader::byte() { return take(1)[0]; }
 
 Bytes CompactReader::take(std::size_t count) {
-  if (count > left()) refuse("cut short after " + std::to_string(text_.size() - start_) + " bytes");
+  if (count > left()) refuse("cut short after ", text_.size() - start_, " bytes");
   position_ += count;
   return text_.subspan(position_ - count, count);
 }
@@ -40,7 +40,7 @@ std::uint64_t CompactReader::varint() {
 Bytes CompactReader::binary() {
   const std::uint64_t size = varint();
   if (size > left()) {
-    refuse(std::to_string(size) + " bytes of binary where " + std::to_string(left()) + " are left");
+    refuse(size, " bytes of binary where ", left(), " are left");
   }
   return take(static_cast<std::size_t>(size));
 }
@@ -51,7 +51,7 @@ bool CompactReader::next(Field& field) {
   field.kind = static_cast<Kind>(head & 15);
   const std::int64_t number = head > 15 ? field.number + (head >> 4) : integer();
   if (number < std::numeric_limits<std::int16_t>::min() || number > std::numeric_limits<std::int16_t>::max()) {
-    refuse("a field of number " + std::to_string(number));
+    refuse("a field of number ", number);
   }
   field.number = static_cast<int>(number);
   return true;
@@ -62,13 +62,13 @@ CompactReader::List CompactReader::list() {
   std::uint64_t count = head >> 4;
   if (count == 15) count = varint();
   if (count > left()) {
-    refuse("a list of " + std::to_string(count) + " elements in " + std::to_string(left()) + " bytes");
+    refuse("a list of ", count, " elements in ", left(), " bytes");
   }
   return {static_cast<Kind>(head & 15), static_cast<std::size_t>(count)};
 }
 
 void CompactReader::check_depth(int depth) {
-  if (depth > max_depth) refuse("nested more than " + std::to_string(max_depth) + " deep");
+  if (depth > max_depth) refuse("nested more than ", max_depth, " deep");
 }
 
 void CompactReader::skip_integer() {
@@ -85,24 +85,14 @@ void CompactReader::skip_element(Kind kind, int depth) {
 void CompactReader::skip(Kind kind, int depth) {
   switch (kind) {
     case Kind::yes:
-    case Kind::no:
-      return;
-    case Kind::i8:
-      take(1);
-      return;
+    case Kind::no: return;
+    case Kind::i8: take(1); return;
     case Kind::i16:
     case Kind::i32:
-    case Kind::i64:
-      return skip_integer();
-    case Kind::real:
-      take(8);
-      return;
-    case Kind::uuid:
-      take(16);
-      return;
-    case Kind::binary:
-      binary();
-      return;
+    case Kind::i64: return skip_integer();
+    case Kind::real: take(8); return;
+    case Kind::uuid: take(16); return;
+    case Kind::binary: binary(); return;
     case Kind::structure: {
       check_depth(depth + 1);
       Field field;
@@ -121,7 +111,7 @@ void CompactReader::skip(Kind kind, int depth) {
       const std::uint64_t count = varint();
       if (count == 0) return;
       if (count > left()) {
-        refuse("a map of " + std::to_string(count) + " entries in " + std::to_string(left()) + " bytes");
+        refuse("a map of ", count, " entries in ", left(), " bytes");
       }
       const std::uint8_t kinds = byte();
       for (std::uint64_t i = 0; i < count; ++i) {
@@ -130,10 +120,9 @@ void CompactReader::skip(Kind kind, int depth) {
       }
       return;
     }
-    case Kind::stop:
-      break;
+    case Kind::stop: break;
   }
-  refuse("unknown type " + std::to_string(static_cast<int>(kind)));
+  refuse("unknown type ", static_cast<int>(kind));
 }
 
 Bytes first_struct(Bytes text) {
@@ -176,7 +165,7 @@ void CompactWriter::list(Kind kind, std::size_t count) {
 CompactStruct::CompactStruct(Bytes text) {
   CompactReader reader(text);
   read(reader);
-  if (reader.left() != 0) refuse(std::to_string(reader.left()) + " bytes follow its end");
+  if (reader.left() != 0) refuse(reader.left(), " bytes follow its end");
 }
 
 void CompactStruct::read(CompactReader& reader) {
@@ -194,7 +183,7 @@ void CompactStruct::read(CompactReader& reader) {
   std::stable_sort(fields_.begin(), fields_.end(), by_number);
   for (std::size_t i = 1; i < fields_.size(); ++i) {
     if (fields_[i].number == fields_[i - 1].number) {
-      refuse("field " + std::to_string(fields_[i].number) + " is there twice");
+      refuse("field ", fields_[i].number, " is there twice");
     }
   }
 }
@@ -220,8 +209,7 @@ CompactStruct::Field& CompactStruct::at(int number, Kind kind) {
 void CompactStruct::set(int number, std::int64_t value, Kind kind) {
   Field& field = at(number, kind);
   if (!is_integer(field.kind)) {
-    refuse("field " + std::to_string(number) + " of the metadata has type " +
-           std::to_string(static_cast<int>(field.kind)) + ": expected an integer");
+    refuse("field ", number, " of the metadata has type ", static_cast<int>(field.kind), ": expected an integer");
   }
   field.value = {};
   field.integer = value;
@@ -250,16 +238,16 @@ std::optional<std::int64_t> integer_of(const CompactStruct& fields, int number, 
   const CompactStruct::Field* field = fields.find(number);
   if (field == nullptr) return {};
   if (!is_integer(field->kind)) {
-    refuse(std::string(what) + " has type " + std::to_string(static_cast<int>(field->kind)) + expected);
+    refuse(what, " has type ", static_cast<int>(field->kind), expected);
   }
   const std::int64_t value = field->value.empty() ? field->integer : CompactReader(field->value).integer();
-  if (value < 0) refuse(std::string(what) + " is " + std::to_string(value) + expected);
+  if (value < 0) refuse(what, " is ", value, expected);
   return value;
 }
 
 std::int64_t required_integer(const CompactStruct& fields, int number, const char* what) {
   if (const std::optional<std::int64_t> value = integer_of(fields, number, what)) return *value;
-  refuse(std::string(what) + " is missing" + expected);
+  refuse(what, " is missing", expected);
 }
 
 }  // namespace warpcipher::parquet

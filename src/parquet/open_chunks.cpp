@@ -18,7 +18,7 @@
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/work.hpp"
 #include "flow/slot_memory.hpp"
-#include "parquet/page_header.hpp"
+#include "parquet/page_modules.hpp"
 
 namespace warpcipher::parquet {
 namespace {
@@ -397,7 +397,7 @@ void check_chunks(const ChunksToOpen& wanted) {
                                                            chunk.size <= source.bytes.size() - begin;
     const bool has_key = !chunk.is_encrypted || wanted.key_index[i] < wanted.head_keys.size();
     if (chunk.size > room || !is_in_source || !has_key) {
-      refuse("chunk " + std::to_string(i) + ": " + (has_key ? "it does not fit" : "it has no key"));
+      refuse("chunk ", i, ": ", (has_key ? "it does not fit" : "it has no key"));
     }
     room -= chunk.size;
   }

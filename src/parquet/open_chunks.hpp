@@ -2,7 +2,7 @@
 // Chunks of a Parquet file decrypted into memory of the host or of a device, in one way:
 //
 //   threads       find the modules of a chunk by their lengths, and decrypt its page headers     (page_modules.hpp)
-//   then          where everything goes is known, as headers have lost their padding             (page_header.hpp)
+//   then          where everything goes is known, as headers have lost their padding             (page_modules.hpp)
 //   read_chunks() reads and decrypts the pages, to where they go                                 (read_chunks.hpp)
 //   read_plain()  reads chunks that are not encrypted                                            (read_chunks.hpp)
 //   at the end    the headers are put before their pages

@@ -2,13 +2,16 @@
 #include "parquet/page_modules.hpp"
 
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "parquet/compact.hpp"
 
 namespace warpcipher::parquet {
 namespace {
@@ -70,8 +73,7 @@ std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead) {
 }
 
 [[noreturn]] void refuse_modules(std::uint64_t count) {
-  refuse(std::to_string(count) + " modules: expected a header and a page for each of up to " +
-         std::to_string(most_ordinal + 1) + " pages");
+  refuse(count, " modules: expected a header and a page for each of up to ", most_ordinal + 1, " pages");
 }
 
 // Appends the AAD of a module. number: of the page, where it is not a dictionary.
@@ -98,10 +100,10 @@ PageModules scan_pages(const ChunkSource& source, const SealedChunk& chunk, std:
     const bool has_length = end - at >= length_size;
     const std::uint64_t length = has_length ? load_le32(window.look(at, length_size).data()) : 0;
     if (has_length && length < nonce_size) {
-      refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
+      refuse("a module of ", length, " bytes is shorter than its nonce");
     }
     if (!has_length || length_size + length > end - at) {
-      refuse("the lengths of its modules do not add up to its " + std::to_string(chunk.size) + " bytes");
+      refuse("the lengths of its modules do not add up to its ", chunk.size, " bytes");
     }
     return length_size + length;
   };
@@ -142,17 +144,16 @@ PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bo
 ModuleTexts write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
                         std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode) {
   if (lengths.size() != modules.size() || nonces.size() != nonce_size * modules.size()) {
-    refuse(std::to_string(lengths.size()) + " lengths and " + std::to_string(nonces.size()) + " bytes of nonces for " +
-           std::to_string(modules.size()) + " modules");
+    refuse(lengths.size(), " lengths and ", nonces.size(), " bytes of nonces for ", modules.size(), " modules");
   }
   ModuleTexts found;
   found.texts.reserve(modules.size());
   for (std::size_t i = 0; i < modules.size(); ++i) {
     if (out.size() < head_size || modules[i] > out.size() - head_size) {
-      refuse("a module at " + std::to_string(modules[i]) + " in " + std::to_string(out.size()) + " bytes");
+      refuse("a module at ", modules[i], " in ", out.size(), " bytes");
     }
     const std::uint64_t length = lengths[i] + nonce_size + (counter_mode ? 0 : tag_size);
-    if (length > UINT32_MAX) refuse("a module of " + std::to_string(length) + " bytes: its length has 32 bits");
+    if (length > UINT32_MAX) refuse("a module of ", length, " bytes: its length has 32 bits");
     store_le32(out.data() + modules[i], static_cast<std::uint32_t>(length));
     const Bytes nonce = nonces.subspan(nonce_size * i, nonce_size);
     std::copy(nonce.begin(), nonce.end(), out.begin() + static_cast<std::ptrdiff_t>(modules[i] + length_size));
@@ -161,6 +162,97 @@ ModuleTexts write_heads(std::span<std::uint8_t> out, std::span<const std::uint64
     if (counter_mode) found.ivs.insert(found.ivs.end(), {0, 0, 0, 1});
   }
   return found;
+}
+
+namespace {
+
+constexpr std::int64_t dictionary_page_type = 2;
+constexpr std::size_t longest_i32 = 5;
+constexpr std::uint8_t next_i32 = 0x15;  // the next number, type i32
+
+// For headers as writers make them: fields in order, and no CRC. The size is overwritten where it is. Returns the
+// header's bytes; 0: it is another header, or not of that page.
+std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  using namespace page_header;
+  CompactReader reader(text);
+  CompactReader::Field field;
+  std::optional<std::int64_t> type, size;
+  std::size_t start = 0, end = 0;
+  for (int last = 0; reader.next(field); last = field.number) {
+    if (field.number <= last || field.number == checksum) return 0;
+    const bool is_asked_for = field.number == page_type || field.number == compressed_size;
+    if (!is_asked_for || !is_integer(field.kind)) {
+      reader.skip(field.kind, 0);
+      continue;
+    }
+    start = field.number == compressed_size ? reader.position() : start;
+    (field.number == page_type ? type : size) = reader.integer();
+    end = field.number == compressed_size ? reader.position() : end;
+  }
+  if (!type || !size || *size < 0 || static_cast<std::uint64_t>(*size) != sealed) return 0;
+  if ((*type == dictionary_page_type) != is_dictionary || varint_size(plain << 1) > end - start) return 0;
+  std::uint64_t value = plain << 1;
+  for (std::size_t i = start; i + 1 < end; ++i, value >>= 7) text[i] = static_cast<std::uint8_t>(value | 128);
+  text[end - 1] = static_cast<std::uint8_t>(value);
+  return reader.position();
+}
+
+// The header made as long as it was: by longer varints, then by field numbers in full.
+void write_padded(const CompactStruct& fields, std::span<std::uint8_t> header) {
+  using namespace page_header;
+  CompactWriter writer;
+  writer.out().reserve(header.size());
+  fields.write(writer);
+  std::size_t missing = header.size() - std::min(header.size(), writer.out().size());
+  const std::size_t all_missing = missing;
+  writer.out().clear();
+  int last = 0;
+  for (const int number : {page_type, uncompressed_size, compressed_size}) {
+    const std::uint64_t value = zigzag(required_integer(fields, number, "the size of the page"));
+    const std::size_t size = varint_size(value);
+    const std::size_t more = std::min(missing, longest_i32 - std::min(size, longest_i32));
+    missing -= more;
+    if (missing != 0) {
+      writer.byte(static_cast<std::uint8_t>(Kind::i32));
+      writer.varint(zigzag(number));
+      --missing;
+    } else {
+      writer.byte(next_i32);
+    }
+    last = number;
+    writer.varint(value, size + more);
+  }
+  if (missing != 0) refuse("a page header cannot be made ", all_missing, " bytes longer");
+  for (const CompactStruct::Field& field : fields.fields()) {
+    if (field.number <= last) continue;
+    writer.field(last, field.number, field.kind);
+    writer.bytes(field.value);
+  }
+  writer.byte(0);
+  if (writer.out().size() != header.size()) {
+    refuse("a page header of ", header.size(), " bytes becomes one of ", writer.out().size());
+  }
+  std::copy(writer.out().begin(), writer.out().end(), header.begin());
+}
+
+}  // namespace
+
+std::size_t shrink_header(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  using namespace page_header;
+  if (const std::size_t length = shrink_usual(text, sealed, plain, is_dictionary)) return length;
+  const std::span<std::uint8_t> header = text.first(first_struct(text).size());
+  const SecretBytes before(header);  // statistics in it are values of the table
+  CompactStruct fields{Bytes(before.data(), before.size())};
+  const std::int64_t type = required_integer(fields, page_type, "the type of the page");
+  const auto size = static_cast<std::uint64_t>(required_integer(fields, compressed_size, "the size of the page"));
+  if (size != sealed) {
+    refuse("it is for a page of ", size, " bytes, and the page has ", sealed);
+  }
+  if ((type == dictionary_page_type) != is_dictionary) refuse("it is for a page of type ", type);
+  fields.erase(checksum);
+  fields.set(compressed_size, static_cast<std::int64_t>(plain));
+  write_padded(fields, header);
+  return header.size();
 }
 
 }  // namespace warpcipher::parquet

@@ -94,7 +94,7 @@ class RowGroups {
     try {
       return call();
     } catch (const Error& error) {
-      refuse("column " + names_[column] + ", row group " + std::to_string(group) + ": " + error.what());
+      refuse("column ", names_[column], ", row group ", group, ": ", error.what());
     }
   }
 

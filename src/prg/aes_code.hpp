@@ -210,12 +210,9 @@ struct AesCode {
 template <class Call>
 [[gnu::always_inline]] inline void visit_aes(Generator generator, const Call& call) {
   switch (generator) {
-    case Generator::aes128_keyed:
-      return call.template operator()<Generator::aes128_keyed>();
-    case Generator::aes128_half:
-      return call.template operator()<Generator::aes128_half>();
-    default:
-      return call.template operator()<Generator::aes128_mmo>();
+    case Generator::aes128_keyed: return call.template operator()<Generator::aes128_keyed>();
+    case Generator::aes128_half: return call.template operator()<Generator::aes128_half>();
+    default: return call.template operator()<Generator::aes128_mmo>();
   }
 }
 

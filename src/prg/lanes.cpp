@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prg/lanes.hpp"
 
-#include "core/fork.hpp"
 #include "core/processor.hpp"
 #include "core/wipe.hpp"
 #include "prg/node_passes.hpp"
@@ -22,29 +21,16 @@ void expand_by_definition(Generator generator, const std::uint8_t* seeds, std::s
   }
 }
 
-// The fastest first.
-constexpr const Lanes* all[] = {
-#if defined(__x86_64__)
-    &lanes_vaes512, &lanes_vaes, &lanes_aesni, &lanes_avx512, &lanes_avx2,
-#endif
-    &lanes_baseline};
-
-template <auto Family>
-auto list() {
-  static constinit FirstUse<decltype(runnable<Family>(std::span(all)))> found;
-  return std::span(found.get([] { return runnable<Family>(std::span(all)); }));
-}
-
 }  // namespace
 
 constinit const Code definition = code_by_passes<&expand_by_definition>;
 
 std::span<const Code* const> codes_of(Generator generator) {
-  if (is_aes(generator)) return list<&Lanes::aes>();
-  return list<&Lanes::chacha>();
+  if (is_aes(generator)) return runnable<&Lanes::aes>();
+  return runnable<&Lanes::chacha>();
 }
 
-std::span<const Accumulate> accumulate_codes() { return list<&Lanes::accumulate>(); }
+std::span<const Accumulate> accumulate_codes() { return runnable<&Lanes::accumulate>(); }
 
 const Code& code_of(Generator generator) {
   const auto found = codes_of(generator);

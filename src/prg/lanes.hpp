@@ -39,12 +39,9 @@ struct Lanes {
   const Code* aes = nullptr;
   const Code* chacha = nullptr;
   Accumulate accumulate = nullptr;
-};
 
-extern const Lanes lanes_baseline;
-#if defined(__x86_64__)
-extern const Lanes lanes_avx2, lanes_avx512, lanes_aesni, lanes_vaes, lanes_vaes512;
-#endif
+  static const Lanes baseline, avx2, avx512, aesni, vaes, vaes512;
+};
 
 // Those that this processor can run, the fastest first. AES: maybe nothing.
 std::span<const Code* const> codes_of(Generator generator);

@@ -17,7 +17,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "queue/intrusive_list.hpp"
 #include "queue/job.hpp"
 
 namespace warpcipher {

@@ -7,15 +7,51 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "core/fork.hpp"
 #include "message/message.hpp"
-#include "queue/intrusive_list.hpp"
 
 namespace warpcipher {
+
+// A doubly linked list whose links are members of the items, so that adding and removing an item allocates nothing.
+template <class T>
+struct ListLinks {
+  T* previous = nullptr;
+  T* next = nullptr;
+};
+
+// `Member`: the links of a T for this list. The list does not own its items.
+template <class T, ListLinks<T> T::*Member>
+class IntrusiveList {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  std::size_t size() const noexcept { return size_; }
+  T* first() const noexcept { return first_; }
+
+  void push_back(T& item) noexcept {
+    item.*Member = {last_, nullptr};
+    (last_ != nullptr ? (last_->*Member).next : first_) = &item;
+    last_ = &item;
+    ++size_;
+  }
+
+  void remove(T& item) noexcept {
+    const ListLinks<T> links = item.*Member;
+    (links.previous != nullptr ? (links.previous->*Member).next : first_) = links.next;
+    (links.next != nullptr ? (links.next->*Member).previous : last_) = links.previous;
+    --size_;
+  }
+
+ private:
+  T* first_ = nullptr;
+  T* last_ = nullptr;
+  std::size_t size_ = 0;
+};
 
 struct Submitter;
 
@@ -94,6 +130,28 @@ class Job {
   const unsigned process_ = fork_count();
   mutable std::mutex mutex_;  // with changed_: of those who wait
   mutable std::condition_variable changed_;
+};
+
+// A payload of a queue: jobs that run as one batch. The failure of one job does not reach the others.
+
+// Runs messages as run() in src/dispatch/run.hpp does. The runner knows the engine.
+using Runner = std::function<void(std::span<const Message>, std::span<Result>)>;
+
+class Payload {
+ public:
+  // Runs the jobs and fills in their results. Never throws: an exception becomes the result of
+  //   - the whole payload, when the engine failed. It is not run again: text in place may be half done, an error of
+  //     CUDA stays for the life of the process, and only the caller knows whether there is another way. Outputs that
+  //     are not in place are wiped.
+  //   - the jobs at fault, when messages of different jobs cannot run together (nothing has been written by then). Of
+  //     two that encrypt with the same key and nonce the one that was submitted later is refused; two of which one
+  //     writes where the other reads or writes run one after the other.
+  // The state of the jobs is left to the caller.
+  static void run(const Runner& runner, std::span<const std::shared_ptr<Job>> jobs) noexcept;
+
+ private:
+  static void separate(const Runner& runner, std::span<const std::shared_ptr<Job>> jobs);
+  static void fail(Job& job, Status status, const std::string& why, bool written) noexcept;
 };
 
 }  // namespace warpcipher

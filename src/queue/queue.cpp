@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue/queue.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,7 +19,7 @@ constexpr std::size_t in_flight_of_cpu = 4;
 constexpr std::size_t in_flight_of_device = 8;
 
 void require_positive(std::size_t value, const char* name) {
-  if (value == 0) throw Error(Status::invalid_argument, std::string(name) + " of a queue must be at least 1, got 0");
+  if (value == 0) refuse(name, " of a queue must be at least 1, got 0");
 }
 
 void check_limits(const QueueLimits& limits) {
@@ -27,10 +28,10 @@ void check_limits(const QueueLimits& limits) {
   require_positive(limits.memory_limit, "memory_limit");
   // A payload is a batch, and check_messages bounds those.
   if (limits.max_messages > UINT32_MAX) {
-    throw Error(Status::invalid_argument, "max_messages of a queue must be below 2^32");
+    refuse("max_messages of a queue must be below 2^32");
   }
   if (limits.max_delay < std::chrono::microseconds(0) || limits.max_delay > std::chrono::hours(1)) {
-    throw Error(Status::invalid_argument, "max_delay of a queue must be between 0 and an hour");
+    refuse("max_delay of a queue must be between 0 and an hour");
   }
 }
 
@@ -85,9 +86,7 @@ Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t su
   }
   const std::size_t len = job->memory_len();
   if (len > state.limits.memory_limit) {
-    throw Error(Status::invalid_argument, "the message needs " + std::to_string(len) +
-                                              " bytes of the queue's memory, whose limit is " +
-                                              std::to_string(state.limits.memory_limit));
+    refuse("the message needs ", len, " bytes of the queue's memory, whose limit is ", state.limits.memory_limit);
   }
   const bool wait = timeout > std::chrono::microseconds(0) && !state.is_worker();
   State::Deadline deadline;
@@ -95,7 +94,7 @@ Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t su
   if (wait && timeout < std::chrono::hours(24 * 365)) deadline = State::Clock::now() + timeout;
   if (state.closing.load()) return Admission::closed;
   if (job->claimed_.exchange(true)) {
-    throw Error(Status::invalid_argument, "the job was submitted before: make a new one");
+    refuse("the job was submitted before: make a new one");
   }
   job->submitter_ = submitter;
   const Admission admission = state.hand_over(job, wait, deadline);
@@ -134,7 +133,7 @@ void Queue::close(bool cancel_waiting) {
   State& state = *state_;
   if (state.in_child()) return;
   if (state.is_worker()) {
-    throw Error(Status::invalid_argument, "a queue cannot be closed from its own listener: it would wait for itself");
+    refuse("a queue cannot be closed from its own listener: it would wait for itself");
   }
   std::vector<std::shared_ptr<Job>> cancelled;
   {
@@ -175,5 +174,72 @@ QueueStatistics Queue::statistics() const {
 }
 
 const QueueLimits& Queue::limits() const noexcept { return state_->limits; }
+
+// Which submitter gets the memory of a queue when there is not enough for all.
+
+// A call of submit that waits for memory.
+struct Queue::State::Waiter {
+  const std::shared_ptr<Job>& job;
+  bool admitted = false;
+  std::condition_variable changed{};
+};
+
+// The next is the waiter whose submitter holds least memory; of equals, the oldest. Nobody overtakes it, so short
+// messages cannot delay a long one for ever. Jobs enter the fair order here, in the order of admission, and not when
+// the waiting threads have woken.
+void Queue::State::admit() {
+  if (waiters.empty() || closing.load()) return;
+  drain();  // the order knows how much each submitter holds
+  while (!waiters.empty()) {
+    const auto next = std::min_element(waiters.begin(), waiters.end(), [&](const Waiter* a, const Waiter* b) {
+      return order.held_by(a->job->submitter_) < order.held_by(b->job->submitter_);
+    });
+    Waiter& waiter = **next;
+    if (!memory.take(waiter.job->memory_len())) return;
+    label(waiter.job);
+    order.push(*waiter.job);
+    work.notify_one();
+    waiters.erase(next);
+    waiters_count.store(waiters.size(), std::memory_order_relaxed);
+    waiter.admitted = true;
+    waiter.changed.notify_one();
+  }
+}
+
+void Queue::State::turn_away() {
+  for (Waiter* const waiter : waiters) waiter->changed.notify_one();
+}
+
+Queue::Admission Queue::State::hand_over(const std::shared_ptr<Job>& job, bool wait, Deadline deadline) {
+  const std::size_t len = job->memory_len();
+  if (waiters_count.load(std::memory_order_relaxed) == 0 && memory.take(len)) return push(job);
+  Lock lock(mutex);
+  if (waiters.empty() && memory.take(len)) {
+    lock.unlock();
+    return push(job);
+  }
+  if (!wait) {
+    ++counts.refused_jobs;
+    return Admission::full;
+  }
+  Waiter waiter{job};
+  waiters.push_back(&waiter);
+  waiters_count.store(waiters.size(), std::memory_order_relaxed);
+  admit();
+  work.notify_one();  // the waiting jobs need not get older
+  const auto settled = [&] { return waiter.admitted || closing.load(); };
+  if (deadline) {
+    waiter.changed.wait_until(lock, *deadline, settled);
+  } else {
+    waiter.changed.wait(lock, settled);
+  }
+  if (waiter.admitted) return Admission::accepted;
+  waiters.remove(&waiter);
+  waiters_count.store(waiters.size(), std::memory_order_relaxed);
+  admit();  // this waiter may have held up the others
+  if (closing.load()) return Admission::closed;
+  ++counts.refused_jobs;
+  return Admission::full;
+}
 
 }  // namespace warpcipher

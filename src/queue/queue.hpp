@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "queue/job.hpp"
-#include "queue/payload.hpp"
 
 namespace warpcipher {
 

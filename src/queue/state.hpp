@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -22,11 +23,90 @@
 #include <vector>
 
 #include "queue/fair_order.hpp"
-#include "queue/memory_budget.hpp"
-#include "queue/mpsc_stack.hpp"
+#include "queue/job.hpp"
 #include "queue/queue.hpp"
 
 namespace warpcipher {
+
+// The memory limit of a queue. Many threads take from it without a lock.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
+
+  // Returns false and takes nothing when less than `len` is left.
+  bool take(std::size_t len) noexcept {
+    std::size_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (len > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + len, std::memory_order_relaxed));
+    std::size_t most = most_used_.load(std::memory_order_relaxed);
+    while (used + len > most && !most_used_.compare_exchange_weak(most, used + len, std::memory_order_relaxed)) {
+    }
+    return true;
+  }
+
+  void release(std::size_t len) noexcept { used_.fetch_sub(len, std::memory_order_relaxed); }
+
+  std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  std::size_t most_used() const noexcept { return most_used_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::size_t limit_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> most_used_{0};
+};
+
+// A stack with many producers and one consumer, without a lock: submitters push jobs, and a worker takes all of them at
+// once and reverses their order (Treiber 1986). Submitters contend only for one compare-and-swap; the rest of the work
+// for a job is done by the thread that takes it.
+class MpscStack {
+ public:
+  enum class Pushed : std::uint8_t { first, after_others, closed };
+
+  // From any thread. The caller has set Job::self_, which keeps the job alive while it is here. `closed`: the job was
+  // not pushed.
+  Pushed push(Job& job) noexcept {
+    Job* head = head_.load(std::memory_order_relaxed);
+    do {
+      if (head == closed_mark()) return Pushed::closed;
+      job.next_in_stack_ = head;
+    } while (!head_.compare_exchange_weak(head, &job, std::memory_order_seq_cst, std::memory_order_relaxed));
+    return head == nullptr ? Pushed::first : Pushed::after_others;
+  }
+
+  bool empty() const noexcept {
+    const Job* const head = head_.load(std::memory_order_seq_cst);
+    return head == nullptr || head == closed_mark();
+  }
+
+  // All jobs, the oldest first, linked by next_in_stack_; nullptr when there is none. One thread at a time. Prefetches
+  // the part of each job that FairOrder writes next, which lies in another core's cache.
+  Job* take_all() noexcept {
+    if (empty()) return nullptr;
+    Job* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
+    Job* oldest = nullptr;
+    while (newest != nullptr) {
+      Job* const before = newest->next_in_stack_;
+      __builtin_prefetch(&newest->by_submitter_, 1);
+      newest->next_in_stack_ = oldest;
+      oldest = newest;
+      newest = before;
+    }
+    return oldest;
+  }
+
+  // Refuses jobs from now on. Returns false and does nothing when the stack is not empty. May be called again.
+  bool close() noexcept {
+    Job* head = nullptr;
+    return head_.compare_exchange_strong(head, closed_mark(), std::memory_order_seq_cst) || head == closed_mark();
+  }
+
+ private:
+  // An address that no job can have.
+  Job* closed_mark() const noexcept { return reinterpret_cast<Job*>(const_cast<MpscStack*>(this)); }
+
+  alignas(64) std::atomic<Job*> head_{nullptr};
+};
 
 struct Queue::State {
   using Clock = std::chrono::steady_clock;
@@ -45,7 +125,7 @@ struct Queue::State {
   // True when this thread is a worker of this queue.
   bool is_worker() const noexcept;
 
-  // --- memory.cpp ---
+  // --- memory ---
 
   // Takes memory for a job and accepts it. With `wait`, waits for memory until `deadline`, or for ever without one.
   Admission hand_over(const std::shared_ptr<Job>& job, bool wait, Deadline deadline);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/signals.hpp"
+#include "core/thread_pool.hpp"
 #include "flow/slot_memory.hpp"
 #include "queue/state.hpp"
 

@@ -25,7 +25,7 @@ std::size_t find(const std::array<std::string_view, N>& names, std::string_view 
   }
   std::string known;
   for (const std::string_view each : names) known += (known.empty() ? "" : ", ") + std::string(each);
-  refuse(std::string(what) + " is '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+  refuse(what, " is '", name.substr(0, 64), "': expected one of ", known);
 }
 
 std::string text_of(double x) {
@@ -49,7 +49,7 @@ bool is_float(Type type) { return type >= Type::float16; }
 
 void want_floats(Kind kind, Type type) {
   if (!is_float(type)) {
-    refuse("dtype is " + std::string(name_of(type)) + ": " + std::string(kind_names[static_cast<std::size_t>(kind)]) +
+    refuse("dtype is ", name_of(type), ": ", kind_names[static_cast<std::size_t>(kind)],
            " fills float16, bfloat16, float32 and float64");
   }
 }
@@ -57,8 +57,7 @@ void want_floats(Kind kind, Type type) {
 // In the type that the distribution is computed in.
 double to_number(Type type, double x, const char* name) {
   const double number = type == Type::float64 ? x : static_cast<double>(static_cast<float>(x));
-  if (!std::isfinite(number))
-    refuse(std::string(name) + " is " + text_of(x) + ": expected a finite number of the dtype");
+  if (!std::isfinite(number)) refuse(name, " is ", text_of(x), ": expected a finite number of the dtype");
   return number;
 }
 
@@ -123,14 +122,14 @@ std::string_view name_of(Type type) { return type_names[static_cast<std::size_t>
 Distribution Distribution::of_bytes(Type type) { return {.kind = Kind::bytes, .type = type}; }
 
 Distribution Distribution::of_integers(Type type, Wide low, Wide last) {
-  if (is_float(type)) refuse("dtype is " + std::string(name_of(type)) + ": integers fill integers and bool");
+  if (is_float(type)) refuse("dtype is ", name_of(type), ": integers fill integers and bool");
   const bool has_sign = type >= Type::int8 && type <= Type::int64;
   const auto bits = type == Type::boolean ? 1 : 8 * random::item_len(type);
   const Wide least = has_sign ? -(Wide{1} << (bits - 1)) : 0;
   const Wide most = least + (Wide{1} << bits) - 1;
   if (low > last || low < least || last > most) {
-    refuse("the range is " + text_of(low) + " to " + text_of(last) + ": expected one that is not empty, within " +
-           text_of(least) + " to " + text_of(most) + " of " + std::string(name_of(type)));
+    refuse("the range is ", text_of(low), " to ", text_of(last), ": expected one that is not empty, within ",
+           text_of(least), " to ", text_of(most), " of ", name_of(type));
   }
   return {.kind = Kind::integers,
           .type = type,
@@ -145,8 +144,7 @@ Distribution Distribution::of_uniform(Type type, double low, double high) {
   to_number(type, from, "low");
   to_number(type, to, "high");
   if (!(from < to)) {
-    refuse("low is " + text_of(low) + " and high is " + text_of(high) + ": expected low below high, as " +
-           std::string(name_of(type)));
+    refuse("low is ", text_of(low), " and high is ", text_of(high), ": expected low below high, as ", name_of(type));
   }
   to_number(type, to - from, "high - low");
   return {.kind = Kind::uniform, .type = type, .first = from, .second = to};
@@ -156,14 +154,14 @@ Distribution Distribution::of_normal(Type type, double mean, double deviation) {
   want_floats(Kind::normal, type);
   const double center = to_number(type, mean, "mean");
   const double width = to_number(type, deviation, "std");
-  if (width < 0) refuse("std is " + text_of(deviation) + ": expected 0 or more");
+  if (width < 0) refuse("std is ", text_of(deviation), ": expected 0 or more");
   return {.kind = Kind::normal, .type = type, .first = center, .second = width};
 }
 
 Distribution Distribution::of_exponential(Type type, double mean) {
   want_floats(Kind::exponential, type);
   const double number = to_number(type, mean, "scale");
-  if (!(number > 0)) refuse("scale is " + text_of(mean) + ": expected more than 0");
+  if (!(number > 0)) refuse("scale is ", text_of(mean), ": expected more than 0");
   return {.kind = Kind::exponential, .type = type, .first = number};
 }
 
@@ -171,12 +169,12 @@ Distribution Distribution::of_laplace(Type type, double mean, double scale) {
   want_floats(Kind::laplace, type);
   const double center = to_number(type, mean, "mean");
   const double width = to_number(type, scale, "scale");
-  if (!(width > 0)) refuse("scale is " + text_of(scale) + ": expected more than 0");
+  if (!(width > 0)) refuse("scale is ", text_of(scale), ": expected more than 0");
   return {.kind = Kind::laplace, .type = type, .first = center, .second = width};
 }
 
 Distribution Distribution::of_bernoulli(Type type, double probability) {
-  if (!(probability >= 0 && probability <= 1)) refuse("p is " + text_of(probability) + ": expected 0 to 1");
+  if (!(probability >= 0 && probability <= 1)) refuse("p is ", text_of(probability), ": expected 0 to 1");
   return {.kind = Kind::bernoulli, .type = type, .first = probability};
 }
 

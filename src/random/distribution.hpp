@@ -110,8 +110,7 @@ decltype(auto) visit(const Distribution& d, const Visitor& visitor) {
   using namespace detail;
   const std::size_t len = random::item_len(d.type);
   switch (d.kind) {
-    case Kind::bytes:
-      return visitor(Full<std::uint8_t>{0});
+    case Kind::bytes: return visitor(Full<std::uint8_t>{0});
     case Kind::integers:
       if (len == 1) return visit_integers<std::uint8_t>(d, visitor);
       if (len == 2) return visit_integers<std::uint16_t>(d, visitor);

@@ -40,4 +40,10 @@ std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::
 std::uint64_t permute(const StreamKey& key, std::uint64_t position, Type type, const Array& array,
                       std::string_view engine);
 
+// Permutations: 0 to n - 1 in the order of random words.
+
+// count: 1 to 2^32. item_len: 4 or 8. by_definition: words and order without threads and without vectors.
+void permute_host(const StreamKey& key, std::uint64_t position, std::size_t item_len, std::uint8_t* data,
+                  std::uint64_t count, bool by_definition);
+
 }  // namespace warpcipher::random

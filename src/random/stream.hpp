@@ -6,7 +6,7 @@
 //
 //   00   position / length of a block              the stream
 //   10   2^63 + t 2^54 + p / 4, t = 0, 1, ... 255  further words of the element whose word at p was rejected
-//   01   2^62 + a 2^54 + position / length         all words once more, the a-th time (permutation.hpp)
+//   01   2^62 + a 2^54 + position / length         all words once more, the a-th time (fill.cpp)
 //
 //   chacha20      64 bytes: RFC 8439, counter n mod 2^32, nonce LE32(n >> 32) || LE64(number of the stream)
 //   aes-256-ctr   16 bytes: AES-256 of BE64(number of the stream) || BE64(n)
@@ -19,8 +19,8 @@
 
 #include "cipher/aes.hpp"
 #include "cipher/chacha.hpp"
-#include "cipher/force_inline.hpp"
 #include "core/bytes.hpp"
+#include "core/host_device.hpp"
 #include "core/wipe.hpp"
 
 namespace warpcipher::random {

@@ -11,7 +11,6 @@
 #include "core/fork.hpp"
 
 namespace warpcipher::search {
-
 namespace {
 
 // Positions in the output of PC-1, from 0.
@@ -46,8 +45,8 @@ void flip_bit(std::uint8_t* key, std::size_t bit) {
   key[bit / 8] = static_cast<std::uint8_t>(key[bit / 8] ^ 0x80u >> bit % 8);
 }
 
-[[noreturn]] void refuse(std::size_t byte, const std::string& what) {
-  throw Error(Status::invalid_argument, "key template, byte " + std::to_string(byte) + ": " + what);
+[[noreturn]] void refuse_byte(std::size_t byte, const std::string& what) {
+  refuse("key template, byte ", byte, ": ", what);
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ const CipherInfo& cipher_info(CipherId cipher) {
   for (const CipherInfo& info : cipher_list) {
     if (info.id == cipher) return info;
   }
-  throw Error(Status::invalid_argument, "unknown cipher");
+  refuse("unknown cipher");
 }
 
 KeySpace::KeySpace(const KeyTemplate& key_template)
@@ -82,13 +81,13 @@ KeySpace::KeySpace(const KeyTemplate& key_template)
   std::sort(template_.lists.begin(), template_.lists.end(),
             [](const CandidateList& a, const CandidateList& b) { return a.byte < b.byte; });
   for (CandidateList& list : template_.lists) {
-    if (list.byte >= key_len_) refuse(list.byte, "the key has " + std::to_string(key_len_) + " bytes");
-    if (listed[list.byte]) refuse(list.byte, "two lists of candidates were given, expected one");
-    if (list.candidates.empty()) refuse(list.byte, "the list of candidates is empty");
+    if (list.byte >= key_len_) refuse_byte(list.byte, "the key has " + std::to_string(key_len_) + " bytes");
+    if (listed[list.byte]) refuse_byte(list.byte, "two lists of candidates were given, expected one");
+    if (list.candidates.empty()) refuse_byte(list.byte, "the list of candidates is empty");
     listed[list.byte] = true;
     std::array<bool, 256> given{};
     for (Candidate& candidate : list.candidates) {
-      if (std::exchange(given[candidate.value], true)) refuse(list.byte, "a candidate is given twice");
+      if (std::exchange(given[candidate.value], true)) refuse_byte(list.byte, "a candidate is given twice");
       candidate.value &= used_bits;
     }
     std::stable_sort(list.candidates.begin(), list.candidates.end(),

@@ -18,16 +18,141 @@
 #pragma once
 
 #include <array>
+#include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "search/key_number.hpp"
-#include "search/key_template.hpp"
+#include "cipher/list.hpp"
+#include "core/wipe.hpp"
 
 namespace warpcipher::search {
+
+// The known part of a key: bits with their value, and for some bytes a list of candidates. Parity bits of DES keys (the
+// least significant bit of each byte) are ignored wherever they appear.
+inline constexpr std::size_t max_key_len = 32;
+
+// One value that a key byte may have, and its cost. Costs of bytes add up, as logarithms of probabilities do, and keys
+// are searched in the order of their total cost. In a list without an order all costs are equal.
+struct Candidate {
+  std::uint8_t value;
+  std::uint8_t cost;  // 0: the most likely
+
+  friend bool operator==(const Candidate&, const Candidate&) = default;
+};
+
+// The candidates of one key byte: at least one, no value twice.
+struct CandidateList {
+  std::size_t byte;  // from 0
+  std::vector<Candidate> candidates;
+};
+
+// A template is plain data; KeySpace checks it. Wiped when freed.
+struct KeyTemplate {
+  CipherId cipher = CipherId::aes_128;
+
+  // Bits of the key's bytes; bytes past the key's end are not read. A bit of value counts where known has a one. A byte
+  // with a list takes its values from the list only.
+  std::array<std::uint8_t, max_key_len> value{};
+  std::array<std::uint8_t, max_key_len> known{};
+  std::vector<CandidateList> lists;  // at most one for each byte
+
+  KeyTemplate() = default;
+  KeyTemplate(const KeyTemplate&) = default;
+  KeyTemplate& operator=(const KeyTemplate&) = default;
+  ~KeyTemplate() {
+    secure_wipe(value.data(), value.size());
+    for (CandidateList& list : lists) secure_wipe(list.candidates.data(), list.candidates.size() * sizeof(Candidate));
+  }
+};
+
+// The number of a key in a search: an unsigned integer of 320 bits, wide enough for 2^256, the count of all AES-256
+// keys. Arithmetic wraps modulo 2^320, which nothing here reaches.
+class KeyNumber {
+ public:
+  static constexpr std::size_t limbs = 5;
+  static constexpr std::size_t bits = 64 * limbs;
+
+  constexpr KeyNumber() = default;
+  constexpr KeyNumber(std::uint64_t value) : limbs_{value} {}  // NOLINT(google-explicit-constructor): counts mix freely
+
+  // Limb 0 is the least significant.
+  constexpr std::uint64_t limb(std::size_t index) const { return limbs_[index]; }
+  constexpr void set_limb(std::size_t index, std::uint64_t value) { limbs_[index] = value; }
+  constexpr std::uint64_t low64() const { return limbs_[0]; }
+
+  constexpr bool bit(std::size_t index) const { return (limbs_[index / 64] >> index % 64 & 1u) != 0; }
+  constexpr void set_bit(std::size_t index) { limbs_[index / 64] |= std::uint64_t{1} << index % 64; }
+
+  constexpr KeyNumber& operator+=(const KeyNumber& other) {
+    std::uint64_t carry = 0;
+    for (std::size_t i = 0; i < limbs; ++i) {
+      const std::uint64_t sum = limbs_[i] + other.limbs_[i];
+      const std::uint64_t total = sum + carry;
+      carry = static_cast<std::uint64_t>(sum < limbs_[i]) | static_cast<std::uint64_t>(total < sum);
+      limbs_[i] = total;
+    }
+    return *this;
+  }
+
+  constexpr KeyNumber& operator-=(const KeyNumber& other) {
+    std::uint64_t borrow = 0;
+    for (std::size_t i = 0; i < limbs; ++i) {
+      const std::uint64_t difference = limbs_[i] - other.limbs_[i];
+      const std::uint64_t total = difference - borrow;
+      borrow =
+          static_cast<std::uint64_t>(limbs_[i] < other.limbs_[i]) | static_cast<std::uint64_t>(difference < borrow);
+      limbs_[i] = total;
+    }
+    return *this;
+  }
+
+  // Shifts by 0 to bits - 1.
+  constexpr KeyNumber operator<<(std::size_t count) const {
+    KeyNumber result;
+    const std::size_t whole = count / 64;
+    const std::size_t part = count % 64;
+    for (std::size_t i = limbs; i-- > whole;) {
+      result.limbs_[i] = limbs_[i - whole] << part;
+      if (part != 0 && i > whole) result.limbs_[i] |= limbs_[i - whole - 1] >> (64 - part);
+    }
+    return result;
+  }
+
+  constexpr KeyNumber operator>>(std::size_t count) const {
+    KeyNumber result;
+    const std::size_t whole = count / 64;
+    const std::size_t part = count % 64;
+    for (std::size_t i = 0; i + whole < limbs; ++i) {
+      result.limbs_[i] = limbs_[i + whole] >> part;
+      if (part != 0 && i + whole + 1 < limbs) result.limbs_[i] |= limbs_[i + whole + 1] << (64 - part);
+    }
+    return result;
+  }
+
+  friend constexpr KeyNumber operator+(KeyNumber a, const KeyNumber& b) { return a += b; }
+  friend constexpr KeyNumber operator-(KeyNumber a, const KeyNumber& b) { return a -= b; }
+  friend constexpr bool operator==(const KeyNumber& a, const KeyNumber& b) = default;
+  friend constexpr std::strong_ordering operator<=>(const KeyNumber& a, const KeyNumber& b) {
+    for (std::size_t i = limbs; i-- > 0;) {
+      if (a.limbs_[i] != b.limbs_[i]) return a.limbs_[i] <=> b.limbs_[i];
+    }
+    return std::strong_ordering::equal;
+  }
+
+  // The nearest double, for logarithms and rates.
+  double to_double() const {
+    double value = 0;
+    for (std::size_t i = limbs; i-- > 0;) value = std::ldexp(value, 64) + static_cast<double>(limbs_[i]);
+    return value;
+  }
+
+ private:
+  std::array<std::uint64_t, limbs> limbs_{};
+};
 
 // Key bits, without parity bits, numbered from 0 (the most significant bit of the first byte). The first are those
 // whose change from one key to the next costs an engine least.

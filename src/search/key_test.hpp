@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,5 +56,23 @@ class KeyTest {
 
 // One block under one key; in and out are block_len bytes and may be the same. Constant time, on any processor.
 void transform_block(CipherId cipher, const std::uint8_t* key, bool decrypt, const std::uint8_t* in, std::uint8_t* out);
+
+// Known-key stripping. Where two of the keys of triple DES are known, the search is one for a single DES key: the known
+// keys are removed from the plaintext and the ciphertext beforehand. E(K3) D(K2) E(K1) X = Y means
+//
+//   K1 unknown   E(K1) X                = E(K2) D(K3) Y
+//   K2 unknown   E(K2) D(K3) Y          = E(K1) X
+//   K3 unknown   E(K3) (D(K2) E(K1) X)  = Y
+
+// A search for a DES key that replaces one of triple DES. Both number their keys alike. The test has the first pair
+// and no other: the original search must test a key that passes.
+struct StrippedSearch {
+  std::shared_ptr<const KeySpace> space;
+  std::shared_ptr<const KeyTest> test;
+};
+
+// None where the cipher is not triple DES, where two keys have unknown bits or K1 of two-key triple DES has some, or
+// where the first pair has unknown bits on a side from which a known key would have to be removed.
+std::optional<StrippedSearch> strip_known_keys(const KeySpace& space, const KeyTest& test);
 
 }  // namespace warpcipher::search

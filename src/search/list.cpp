@@ -4,9 +4,6 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "search/cpu/searcher.hpp"
-#include "search/cuda/searcher.hpp"
-#include "search/reference/searcher.hpp"
 #include "search/searcher.hpp"
 
 namespace warpcipher::search {
@@ -23,14 +20,13 @@ Searcher& find_searcher(std::string_view name) {
     if (searcher->name() == name) {
       const std::string& reason = searcher->unavailable_reason();
       if (!reason.empty()) {
-        throw Error(Status::engine_unavailable, "searcher '" + std::string(name) + "' cannot run here: " + reason);
+        throw Error(Status::engine_unavailable, "searcher '", name, "' cannot run here: ", reason);
       }
       return *searcher;
     }
     known += (known.empty() ? "" : ", ") + std::string(searcher->name());
   }
-  throw Error(Status::engine_unavailable,
-              "unknown searcher '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+  throw Error(Status::engine_unavailable, "unknown searcher '", name.substr(0, 64), "': expected one of ", known);
 }
 
 }  // namespace warpcipher::search

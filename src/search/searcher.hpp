@@ -68,4 +68,14 @@ std::span<Searcher* const> searchers();
 // The searcher of that name; throws Error{engine_unavailable} when it is unknown or cannot run here, and says why.
 Searcher& find_searcher(std::string_view name);
 
+// The searcher that uses all cores of the processor, and its vector and AES instructions.
+Searcher& cpu_searcher();
+
+// The searcher of NVIDIA GPUs. In a build without CUDA it is listed all the same, and says why it cannot run
+// (absent.cpp).
+Searcher& cuda_searcher();
+
+// The searcher that tests one key after another: slow and obvious. The others are tested against it.
+Searcher& reference_searcher();
+
 }  // namespace warpcipher::search

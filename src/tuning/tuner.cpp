@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "flow/host_transfer.hpp"
-#include "flow/share.hpp"
 
 namespace warpcipher {
 namespace {

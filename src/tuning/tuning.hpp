@@ -4,14 +4,111 @@
 // Without them shipped defaults and a rule of thumb hold. They never change a result.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "tuning/rates.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
+
+// The cost of work on each engine, as measured on this machine (tuner.hpp), and estimates for a batch in host memory.
+// Plain data; src/dispatch chooses engines by it.
+
+// A measurement: bytes of text, and the seconds that they take.
+struct Point {
+  double bytes = 0;
+  double seconds = 0;
+};
+
+// The cost of a run: linear interpolation between measured points, and `message` for each message more than the
+// measured runs had. In serial modes at least the longest message / stream.
+struct Cost {
+  double call = 0;            // seconds of the shortest run
+  double message = 0;         // seconds
+  double message_len = 0;     // bytes of each message that was measured; 0: all text was one message
+  double stream = 0;          // bytes a second of a single message; 0: the same as of several
+  std::vector<Point> points;  // in ascending order of bytes; empty: not known
+
+  bool known() const { return !points.empty(); }
+  double seconds(double bytes) const;
+  // Bytes a second of the longest text measured; 0: not known.
+  double rate() const { return known() ? points.back().bytes / points.back().seconds : 0; }
+};
+
+// Slowdown of each engine when both run, relative to one by itself: they share memory and cores. 0: both together are
+// never faster.
+struct Together {
+  double cpu = 0;
+  double device = 0;
+
+  bool pays() const { return cpu > 0 && device > 0; }
+};
+
+// The costs of one algorithm in one direction: on the CPU, and through a device from pageable and from pinned memory.
+struct Rates {
+  Cost cpu;
+  Cost pageable, pinned;
+  Together with_pageable{}, with_pinned{};
+
+  const Cost& device(bool from_pinned) const { return from_pinned ? pinned : pageable; }
+  const Together& together(bool from_pinned) const { return from_pinned ? with_pinned : with_pageable; }
+};
+
+class RateTable {
+ public:
+  RateTable();
+
+  // `algorithm` is one of algorithms().
+  Rates& at(const Algorithm& algorithm, Direction direction);
+  const Rates& at(const Algorithm& algorithm, Direction direction) const;
+
+ private:
+  std::vector<Rates> entries_;
+};
+
+// The messages of a batch that share an algorithm and direction.
+struct JobPart {
+  const Algorithm* algorithm;
+  Direction direction;
+  std::size_t messages;
+  std::size_t bytes;
+  std::size_t longest;  // bytes of one message
+};
+
+std::vector<JobPart> describe(std::span<const Message> messages);
+
+// Seconds that a share of a part takes, from 0 to 1 of its bytes and messages.
+double seconds_of(const JobPart& part, const Cost& cost, double share = 1);
+
+// Seconds that all parts take. pick(rates) gives the cost to use. Negative when the cost of a part is not known.
+template <class Pick>
+double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& pick) {
+  double total = 0;
+  for (const JobPart& part : job) {
+    const Cost& cost = pick(table.at(*part.algorithm, part.direction));
+    if (!cost.known()) return -1;
+    total += seconds_of(part, cost);
+  }
+  return total;
+}
+
+// Both engines share a batch if that takes at most this much of the better engine's own time. Measurements may be
+// off by half of the tenth, and sharing is still no slower.
+inline constexpr double worth_sharing = 0.9;
+
+// The share of the bytes with which the CPU ends at the same time as the device, and the seconds that both take.
+struct Balance {
+  double cpu_share;
+  double seconds;
+};
+
+// together.pays() must hold.
+Balance find_balance(const JobPart& part, const Cost& cpu, const Cost& device, const Together& together);
 
 // The best value of a policy.
 struct PolicyChoice {

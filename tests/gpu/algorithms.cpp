@@ -6,7 +6,7 @@
 
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 
 namespace conformance {
 namespace {

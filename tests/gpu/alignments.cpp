@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "force.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <deque>
 
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"
 

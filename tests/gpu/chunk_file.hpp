@@ -15,7 +15,7 @@
 #include "cases.hpp"
 #include "dispatch/run.hpp"
 #include "engine/cpu/libcrypto.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "flow/slot_memory.hpp"
 #include "unnamed_file.hpp"

@@ -11,7 +11,6 @@
 #include <span>
 
 #include "core/error.hpp"
-#include "dispatch/columns.hpp"
 #include "dispatch/run.hpp"
 #include "oracle.hpp"
 

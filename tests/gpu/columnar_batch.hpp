@@ -11,7 +11,6 @@
 
 #include "engine/stream.hpp"
 #include "message/message.hpp"
-#include "message/result.hpp"
 #include "mode/algorithm.hpp"
 
 // The same in every run.

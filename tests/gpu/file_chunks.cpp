@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "chunk_file.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "force.hpp"
 

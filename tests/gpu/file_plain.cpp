@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "flow/file/cobblestone.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/write_chunks.hpp"

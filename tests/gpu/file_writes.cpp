@@ -16,7 +16,7 @@
 
 #include "cases.hpp"
 #include "core/error.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "flow/file/read_chunks.hpp"
 #include "flow/file/write_chunks.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 
 namespace conformance {
 

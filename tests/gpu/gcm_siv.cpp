@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "columnar_batch.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "force.hpp"
 #include "message/plan.hpp"
 

@@ -24,7 +24,7 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
 // every number of messages in a tile, some with a length of their own, counters that carry anywhere.
 int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream stream);
 
-// Messages of about whole segments of GHASH by warpgroups (warpgroup.cuh), of one key and of a key each.
+// Messages of about whole segments of GHASH by warpgroups (warpgroup_sm90a.cu), of one key and of a key each.
 int test_ghash_segments(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the

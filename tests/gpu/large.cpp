@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/bytes.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"
 

@@ -3,8 +3,7 @@
 // cannot run. Both are held against published vectors elsewhere.
 #pragma once
 
-#include "engine/cpu/engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "engine/engine.hpp"
 
 inline warpcipher::Engine& oracle() {
   return warpcipher::cpu_engine().offers(warpcipher::find_algorithm("aes-128-ctr")) ? warpcipher::cpu_engine()

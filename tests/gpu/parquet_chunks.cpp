@@ -10,7 +10,7 @@
 
 #include "../unit/parquet_chunks.hpp"
 #include "cases.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "parquet/open_chunks.hpp"
 #include "unnamed_file.hpp"
 

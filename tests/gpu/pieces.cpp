@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/bytes.hpp"
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "force.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"

@@ -25,7 +25,7 @@
 #include "cases.hpp"
 #include "columns.hpp"
 #include "core/error.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "file_chunks.hpp"
 #include "file_plain.hpp"
 #include "file_writes.hpp"

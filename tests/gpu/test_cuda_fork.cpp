@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "dispatch/run.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher {
 namespace {

@@ -14,6 +14,7 @@
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/cuda/runtime/stream_pool.hpp"
+#include "engine/device_engine.hpp"
 #include "force.hpp"
 #include "prg/prg.hpp"
 

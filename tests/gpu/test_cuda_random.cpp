@@ -15,6 +15,7 @@
 #include "../unit/random_support.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/cuda/runtime/stream_pool.hpp"
 #include "random/cuda/fill.hpp"

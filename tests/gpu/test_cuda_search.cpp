@@ -23,9 +23,7 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "search/cuda/aes_search.hpp"
-#include "search/cuda/des_generic.hpp"
-#include "search/cuda/des_search.hpp"
+#include "search/cuda/searches.hpp"
 #include "search/searcher.hpp"
 #include "search_cases.hpp"
 

@@ -21,7 +21,7 @@
 #include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/cuda/ghash/choose.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 
 namespace choice_cases {
 

@@ -8,10 +8,9 @@
 #include <algorithm>
 
 #include "engine/cpu/context.hpp"
-#include "engine/cpu/engine.hpp"
-#include "engine/cpu/execute.hpp"
 #include "engine/cpu/piece.hpp"
-#include "engine/reference/engine.hpp"
+#include "engine/cpu/schedule.hpp"
+#include "engine/engine.hpp"
 #include "support.hpp"
 
 namespace warpcipher::test {

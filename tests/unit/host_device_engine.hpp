@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/device_engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "engine/engine.hpp"
 
 namespace warpcipher::test {
 

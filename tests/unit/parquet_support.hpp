@@ -92,14 +92,9 @@ inline void damage(const Text& text, const std::function<void(const Text&)>& rea
     for (std::uint64_t changes = 1 + random() % 4; changes > 0 && !changed.empty(); --changes) {
       const auto at = static_cast<std::ptrdiff_t>(random() % changed.size());
       switch (random() % 4) {
-        case 0:
-          changed.erase(changed.begin() + at);
-          break;
-        case 1:
-          changed.insert(changed.begin() + at, byte());
-          break;
-        default:
-          changed[static_cast<std::size_t>(at)] = byte();
+        case 0: changed.erase(changed.begin() + at); break;
+        case 1: changed.insert(changed.begin() + at, byte()); break;
+        default: changed[static_cast<std::size_t>(at)] = byte();
       }
     }
     attempt(changed);

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "cipher/chacha.hpp"
-#include "cipher/chacha_message.hpp"
 
 namespace warpcipher::chacha {
 namespace {

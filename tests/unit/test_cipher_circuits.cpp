@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "cipher/aes_sbox.hpp"
+#include "cipher/aes_tables.hpp"
 #include "cipher/circuits.hpp"
 #include "cipher/des_tables.hpp"
 

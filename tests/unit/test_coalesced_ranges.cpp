@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short texts close together in page-locked memory travel to a device in ranges (flow/contiguous_runs.hpp): which do,
+// Short texts close together in page-locked memory travel to a device in ranges (flow/piece.hpp): which do,
 // that results are right and nothing but them is written, and that gaps are wiped with the rest.
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "flow/contiguous_runs.hpp"
 #include "flow/host_transfer.hpp"
+#include "flow/piece.hpp"
 #include "flow/transfer_settings.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"

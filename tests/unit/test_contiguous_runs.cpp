@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages are a contiguous run, and which runs are sectors (flow/contiguous_runs.hpp); and how they travel.
+// Which messages are a contiguous run, and which runs are sectors (flow/piece.hpp); and how they travel.
 #include <gtest/gtest.h>
 
-#include "flow/contiguous_runs.hpp"
 #include "flow/host_transfer.hpp"
+#include "flow/piece.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
 

@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(Lanes, CpuChaCha, ::testing::ValuesIn(all_codes()),
 
 TEST(CpuChaChaChoice, CodesAreChosenByTheProcessor) {
   const auto list = cpu::chacha_lanes_list();
-  EXPECT_EQ(list.back(), cpu::lanes_baseline.chacha);
+  EXPECT_EQ(list.back(), cpu::Lanes::baseline.chacha);
 #if defined(__x86_64__)
   const bool has_bmi2 = __builtin_cpu_supports("bmi2");
   const bool has_avx2 = __builtin_cpu_supports("avx2"), has_avx512 = __builtin_cpu_supports("avx512f");

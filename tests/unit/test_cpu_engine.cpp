@@ -9,8 +9,8 @@
 
 #include "core/bytes.hpp"
 #include "cpu_engine_support.hpp"
-#include "engine/cpu/engine.hpp"
 #include "engine/cpu/piece.hpp"
+#include "engine/engine.hpp"
 
 namespace warpcipher {
 namespace {

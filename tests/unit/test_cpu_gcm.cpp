@@ -7,7 +7,7 @@
 
 #include "cipher/gf128.hpp"
 #include "cpu_engine_support.hpp"
-#include "engine/cpu/aes_gcm.hpp"
+#include "engine/cpu/modes.hpp"
 
 namespace warpcipher {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cpu_aead_support.hpp"
 #include "engine/cpu/lanes.hpp"
-#include "engine/reference/engine.hpp"
+#include "engine/engine.hpp"
 
 namespace warpcipher::cpu {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "dispatch/batch.hpp"
 #include "dispatch/run.hpp"
-#include "engine/cpu/hkdf.hpp"
+#include "engine/cpu/hmac.hpp"
 #include "search/searcher.hpp"
 #include "support.hpp"
 #include "tuning/tuning.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "engine/cpu/hkdf.hpp"
 #include "engine/cpu/hmac.hpp"
 #include "engine/cpu/libcrypto.hpp"
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "core/bytes.hpp"
-#include "parquet/page_header.hpp"
 #include "parquet/page_modules.hpp"
 #include "parquet_support.hpp"
 

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "search/cpu/scanner.hpp"
+#include "search/key_test.hpp"
 #include "search/searcher.hpp"
-#include "search/strip_known_keys.hpp"
 
 namespace warpcipher::search {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "dispatch/select.hpp"
-#include "engine/cpu/engine.hpp"
+#include "engine/engine.hpp"
 #include "host_device_engine.hpp"
 #include "tuning/tuning.hpp"
 

@@ -4,9 +4,8 @@
 
 #include <set>
 
-#include "dispatch/known_answers.hpp"
 #include "dispatch/self_test.hpp"
-#include "engine/cpu/engine.hpp"
+#include "engine/engine.hpp"
 #include "host_device_engine.hpp"
 
 namespace warpcipher {

@@ -4,9 +4,9 @@
 
 #include <deque>
 
-#include "engine/cpu/engine.hpp"
 #include "engine/cpu/piece.hpp"
-#include "flow/share.hpp"
+#include "engine/engine.hpp"
+#include "flow/host_transfer.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"
 

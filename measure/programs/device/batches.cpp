@@ -22,7 +22,7 @@
 
 #include "core/error.hpp"
 #include "device.hpp"
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 
 namespace {
 

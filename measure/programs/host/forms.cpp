@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 
-#include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/lanes.hpp"
 #include "engine/cpu/modes.hpp"
 #include "frame.hpp"

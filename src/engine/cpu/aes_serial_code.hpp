@@ -62,12 +62,9 @@ constexpr Run runs[SerialLanes::most] = {run_lanes<Mode, 1>, run_lanes<Mode, 2>,
 
 void run(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std::size_t blocks) {
   switch (mode) {
-    case SerialMode::cbc:
-      return runs<SerialMode::cbc>[lanes - 1](rounds, state, blocks);
-    case SerialMode::cfb:
-      return runs<SerialMode::cfb>[lanes - 1](rounds, state, blocks);
-    case SerialMode::ofb:
-      return runs<SerialMode::ofb>[lanes - 1](rounds, state, blocks);
+    case SerialMode::cbc: return runs<SerialMode::cbc>[lanes - 1](rounds, state, blocks);
+    case SerialMode::cfb: return runs<SerialMode::cfb>[lanes - 1](rounds, state, blocks);
+    case SerialMode::ofb: return runs<SerialMode::ofb>[lanes - 1](rounds, state, blocks);
   }
 }
 
@@ -110,12 +107,9 @@ void run_one(int rounds, SerialLanes& state, std::uint8_t* out, std::size_t bloc
 
 void run_alone(SerialMode mode, int rounds, SerialLanes& state, std::uint8_t* out, std::size_t blocks) {
   switch (mode) {
-    case SerialMode::cbc:
-      return run_one<SerialMode::cbc>(rounds, state, out, blocks);
-    case SerialMode::cfb:
-      return run_one<SerialMode::cfb>(rounds, state, out, blocks);
-    case SerialMode::ofb:
-      return run_one<SerialMode::ofb>(rounds, state, out, blocks);
+    case SerialMode::cbc: return run_one<SerialMode::cbc>(rounds, state, out, blocks);
+    case SerialMode::cfb: return run_one<SerialMode::cfb>(rounds, state, out, blocks);
+    case SerialMode::ofb: return run_one<SerialMode::ofb>(rounds, state, out, blocks);
   }
 }
 

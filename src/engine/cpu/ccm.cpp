@@ -6,10 +6,10 @@
 #include <string>
 
 #include "core/wipe.hpp"
-#include "engine/cpu/execute.hpp"
 #include "engine/cpu/modes.hpp"
-#include "message/tag.hpp"
-#include "mode/ccm_format.hpp"
+#include "engine/cpu/schedule.hpp"
+#include "message/message.hpp"
+#include "mode/ccm.hpp"
 
 namespace warpcipher {
 namespace {

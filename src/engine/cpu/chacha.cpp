@@ -7,12 +7,11 @@
 #include <memory>
 
 #include "cipher/chacha.hpp"
-#include "cipher/chacha_message.hpp"
 #include "cipher/poly1305.hpp"
 #include "core/bytes.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/rule.hpp"
-#include "message/tag.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/wipe.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/modes.hpp"
-#include "message/tag.hpp"
+#include "message/message.hpp"
 #include "mode/gcm_siv.hpp"
 
 namespace warpcipher {

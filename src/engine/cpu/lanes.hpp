@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's own vector code, as a table of functions for each family. The families' source (aes_code.hpp,
 // aes_serial_code.hpp, gcm_code.hpp, chacha_code.hpp, des_code.hpp) is compiled once for each instruction set, by
-// src/instruction_sets/; lanes.cpp lists the processor's.
+// src/instruction_sets/.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@
 
 namespace warpcipher::cpu {
 
-// --- AES in the modes whose blocks do not wait for each other: ECB, CBC and CFB decryption, CTR, XTS
-// ------------------
+// --- AES in the modes whose blocks do not wait for each other: ECB, CBC and CFB decryption, CTR, XTS -----------------
 
 // State kept of a key. Plain data; its holder wipes it.
 struct alignas(32) AesLaneKey {
@@ -129,8 +128,7 @@ struct GcmLanes {
   void (*siv_decrypt)(const GcmLaneKey& key, const GcmSivText& text, std::uint8_t (&tag)[16]);
 };
 
-// --- ChaCha20 and its AEAD with Poly1305 (RFC 8439)
-// -------------------------------------------------------------------
+// --- ChaCha20 and its AEAD with Poly1305 (RFC 8439) ------------------------------------------------------------------
 
 // A message, or a part of one, to be encrypted or decrypted. out: as long as the text, the same buffer or disjoint.
 struct ChaChaText {
@@ -203,12 +201,9 @@ struct Lanes {
   const GcmLanes* gcm = nullptr;
   const ChaChaLanes* chacha = nullptr;
   const DesLanes* des = nullptr;
-};
 
-extern const Lanes lanes_baseline;
-#if defined(__x86_64__)
-extern const Lanes lanes_avx2, lanes_avx512, lanes_aesni, lanes_vaes, lanes_vaes512;
-#endif
+  static const Lanes baseline, avx2, avx512, aesni, vaes, vaes512;
+};
 
 // The families that this processor can run, the fastest first. AES and GCM: maybe nothing. The others end with the
 // baseline.

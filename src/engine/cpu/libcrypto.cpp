@@ -85,7 +85,7 @@ void Libcrypto::fail(const char* what) const {
     functions_.ERR_error_string_n(code, text, sizeof text);
   }
   functions_.ERR_clear_error();
-  throw Error(Status::engine_failure, version_ + ": " + what + " failed: " + text);
+  throw Error(Status::engine_failure, version_, ": ", what, " failed: ", text);
 }
 
 }  // namespace warpcipher

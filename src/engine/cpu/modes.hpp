@@ -1,15 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes of the CPU engine, but GCM (aes_gcm.hpp) and ChaCha20 (chacha.hpp).
+// The modes of the CPU engine but ChaCha20 (chacha.hpp).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
-#include "engine/cpu/aes_key.hpp"
+#include "cipher/gf128.hpp"
+#include "core/fork.hpp"
+#include "core/wipe.hpp"
+#include "engine/cpu/context.hpp"
+#include "engine/cpu/lanes.hpp"
 #include "engine/cpu/piece.hpp"
+#include "message/key.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {
+
+// The CPU engine's state of an AES key: pools of keyed libcrypto contexts, the round keys of own code, and for GCM
+// the powers of its hash key. Without libcrypto own code takes every mode, on a processor that can run it.
+
+// Splits long GCM messages and hashes long IVs.
+struct GcmConstants {
+  gf128::Element hash_key;        // H = E(0): SP 800-38D, section 7.1, step 1
+  gf128::Element inverse;         // 1 / H
+  gf128::Element tile_power;      // H to the power cpu_tile_units
+  gf128::Element hash_only_mask;  // E(J0) for the IV of 12 zero bytes, under which GMAC serves as plain GHASH
+};
+
+// The block [first] || [second], lengths in bits, that ends each input of GHASH; given in bytes.
+gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes);
+
+// The 16-byte IV from which section 7.1, step 2 makes the counter block J0:  J0 = (IV H + [0] || [128]) H. With H = 0,
+// which one key in 2^128 has, only J0 = 0 has one.
+gf128::Element solve_iv(const GcmConstants& constants, gf128::Element counter0);
+
+// inc32 (section 6.2), n times.
+gf128::Element advance_counter(gf128::Element counter, std::uint64_t n);
+
+// Whether own code has all of AES on this processor: x86-64 with AES instructions, AVX and carry-less products.
+bool has_own_aes();
+
+class AesKey final : public KeyState {
+ public:
+  explicit AesKey(const Key& key);
+
+  // The state of `key`, an AES key of any mode.
+  static AesKey& of(const Key& key) {
+    return key.state<AesKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<AesKey>(k); });
+  }
+
+  // E(block) as an element, for a GCM algorithm.
+  gf128::Element encrypt_element(gf128::Element block);
+
+  // The pools want libcrypto.
+  // The mode itself. Modes whose decryption is encryption of the same counters (CTR, OFB) use one pool for both.
+  ContextPool& mode(Direction direction) { return direction == Direction::encrypt || symmetric_ ? encrypt_ : decrypt_; }
+
+  // Single blocks: under the tweak key (the second half, IEEE 1619 section 5.3) for XTS, else under the key.
+  ContextPool& blocks(Direction direction) {
+    return direction == Direction::encrypt ? encrypt_blocks_ : decrypt_blocks_;
+  }
+
+  // For a GCM algorithm: computed on first use, from any thread.
+  const GcmConstants& gcm();
+
+  // The same for `code`, which is the same in all calls.
+  const cpu::GcmLaneKey& gcm_lanes(const cpu::GcmLanes& code);
+
+  // For any other algorithm, in the same way.
+  const cpu::AesLaneKey& aes_lanes(const cpu::AesLanes& code);
+
+ private:
+  const bool symmetric_;
+  ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_;
+  const Key& key_;
+  Once gcm_once_, gcm_lanes_once_, aes_lanes_once_;
+  Secret<GcmConstants> gcm_;
+  std::unique_ptr<Secret<cpu::GcmLaneKey>> gcm_lanes_;
+  std::unique_ptr<Secret<cpu::AesLaneKey>> aes_lanes_;
+};
 
 // --- AES, a piece at a time, by own code or by libcrypto (aes_modes.cpp) ---------------------------------------------
 
@@ -27,7 +100,7 @@ void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece);
 void run_in_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
 void run_past_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
 
-// --- AES in serial modes, many messages on one core (aes_serial.cpp) -------------------------------------------------
+// --- AES in serial modes, many messages on one core (aes_modes.cpp) --------------------------------------------------
 //
 // CBC and CFB encryption and OFB: each message is bound by the latency of its blocks, so several go side by side, and
 // when one ends the next takes its lane.
@@ -51,7 +124,7 @@ Status run_gcm_siv_message(const Message& m);
 Status run_gcm_siv_by_own(const cpu::GcmLanes& code, const Message& m);
 Status run_gcm_siv_by_libcrypto(const Message& m);
 
-// --- DES and triple DES, bitsliced (des_modes.cpp) -------------------------------------------------------------------
+// --- DES and triple DES, bitsliced (des.cpp) -------------------------------------------------------------------------
 //
 // Long texts many blocks at once, serial modes many messages at once. No schedule is kept with the key: expanding one
 // costs about as much as one group of blocks, and takes 18 KiB.
@@ -65,5 +138,65 @@ void run_des_piece(const Message& m, const Piece& piece);
 // Whole messages of one algorithm and direction whose mode is serial in it; best sorted by length, and
 // des_serial_lanes() or more of them.
 void run_des_serial(std::span<const Message* const> messages);
+
+// AES-GCM on the CPU, by this library's own code or in one pass of libcrypto; long messages are cut into tiles that any
+// core may take.
+
+// The whole message on this thread, with a context of key.mode(m.direction). On a bad tag: Status::invalid_tag, and
+// zeros at out.
+Status run_gcm_message(AesKey& key, Context& context, const Message& m);
+
+// The tag that a text to be decrypted should have, written through m.tag, in its own pass: for a libcrypto that
+// does not tell it (gives_decryption_tags()).
+void hash_gcm_ciphertext(AesKey& key, const Message& m);
+
+// Whether own code takes this message, whole: by rule.hpp, and libcrypto hashes a long IV faster.
+bool is_own_gcm(const Message& m);
+
+// The same with such messages under one key: the same, without a context. `key` must outlive this.
+class OwnGcm {
+ public:
+  explicit OwnGcm(AesKey& key);
+  Status run(const Message& m) const;
+
+ private:
+  const cpu::GcmLanes& code_;
+  AesKey& state_;
+  const cpu::GcmLaneKey& key_;
+};
+
+// One long message in work. Tiles run in any order, on any threads; each adds its part of GHASH, and the last one to
+// finish joins them and settles the tag.
+//
+// A tile is its own GCM message, whose counter goes on where the tile before ends. For libcrypto its IV is solved
+// so (solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
+// counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is its tag
+// without mask and length block.
+//
+// Decryption needs gives_decryption_tags(); make_schedule leaves such messages whole without it.
+class SplitGcm {
+ public:
+  // `m` must outlive this; it has at least one block, and `tiles` tiles of cpu_tile_units units.
+  SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles);
+  SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles, const cpu::GcmLanes* code);  // nullptr: by libcrypto
+
+  // Each tile once; `tile` counts from 0 and `piece` is its text. Says whether this was the last one to finish: then
+  // `status` is set, the tag written or compared, and out wiped if it did not match.
+  bool run_tile(std::uint64_t tile, const Piece& piece, Status& status);
+
+ private:
+  gf128::Element transform_tile(const Piece& piece);
+  void transform(gf128::Element counter0, const Piece& piece, std::size_t aad_len, std::uint8_t (&tag)[16]);
+  Status finish();
+
+  AesKey& key_;
+  const cpu::GcmLanes* const code_;
+  const GcmConstants& constants_;
+  const Message& message_;
+  const std::uint64_t tiles_;
+  gf128::Element counter0_;  // J0
+  SecretBytes parts_;        // tile t: (GHASH of only its blocks) at 16 t
+  std::atomic<std::uint64_t> left_;
+};
 
 }  // namespace warpcipher

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "engine/decision.hpp"
+#include "engine/device_engine.hpp"
 #include "message/message.hpp"
 
 namespace warpcipher {

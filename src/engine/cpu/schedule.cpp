@@ -50,29 +50,18 @@ WorkCost cost_of(const Algorithm& algorithm, Direction direction, AesForm form) 
   };
   if (aes_serial_lanes(algorithm, direction) > 1) return {by_own_code, 130};  // with all lanes full
   switch (algorithm.mode.id) {
-    case Mode::ecb:
-      return cost(104, 103, 52);
-    case Mode::ctr:
-      return cost(124, 110, 59);
-    case Mode::xts:
-      return cost(127, 142, 78);
-    case Mode::gcm:
-      return cost(245, 230, 140);
-    case Mode::gcm_siv:
-      return cost(2500, 260, 155);
-    case Mode::cbc:
-      return encrypting ? WorkCost{by_libcrypto, 830} : cost(122, 103, 56);
-    case Mode::cfb:
-      return encrypting ? WorkCost{by_libcrypto, 1430} : cost(190, 102, 57);
-    case Mode::ofb:
-      return {by_libcrypto, 1430};
-    case Mode::cfb8:
-      return encrypting ? WorkCost{by_libcrypto, 25'000} : cost(3100, 2800, 2000);
-    case Mode::ccm:
-      return cost(1000, 950, 900);
+    case Mode::ecb: return cost(104, 103, 52);
+    case Mode::ctr: return cost(124, 110, 59);
+    case Mode::xts: return cost(127, 142, 78);
+    case Mode::gcm: return cost(245, 230, 140);
+    case Mode::gcm_siv: return cost(2500, 260, 155);
+    case Mode::cbc: return encrypting ? WorkCost{by_libcrypto, 830} : cost(122, 103, 56);
+    case Mode::cfb: return encrypting ? WorkCost{by_libcrypto, 1430} : cost(190, 102, 57);
+    case Mode::ofb: return {by_libcrypto, 1430};
+    case Mode::cfb8: return encrypting ? WorkCost{by_libcrypto, 25'000} : cost(3100, 2800, 2000);
+    case Mode::ccm: return cost(1000, 950, 900);
     case Mode::stream:
-    case Mode::poly1305:
-      break;  // of stream ciphers
+    case Mode::poly1305: break;  // of stream ciphers
   }
   return {by_libcrypto, 104};
 }

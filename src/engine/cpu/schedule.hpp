@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "core/thread_pool.hpp"
 #include "message/plan.hpp"
 
 namespace warpcipher {
@@ -62,5 +64,14 @@ bool splits_decryption();
 // `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others
 // have nothing left: whole messages are as fast or faster. The plan must have been made for tiles of cpu_tile_units.
 Schedule make_schedule(const Plan& plan, std::size_t threads);
+
+// Runs the grains of a schedule.
+
+// Every grain, on this thread or on the pool's. Sets the status of AEAD messages. Throws the error of a grain;
+// the text of other messages may then be at their out or not.
+void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses);
+
+// One whole message, on this thread.
+Status run_message(const Message& message);
 
 }  // namespace warpcipher

@@ -2,7 +2,7 @@
 // The CUDA engine of a build without CUDA: listed, so that an error can say why it cannot run.
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine of NVIDIA GPUs: finds the device of the messages, and has their groups run there.
-#include "engine/cuda/engine.hpp"
+#include "engine/device_engine.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -183,9 +183,8 @@ class CudaEngine final : public DeviceEngine {
  private:
   void run_on(const cuda::Device& device, const Plan& plan, std::span<Status> statuses, Stream stream) {
     if (plan.tile_units != tile_units()) {
-      throw Error(Status::engine_failure, "engine 'cuda' was given a plan with tiles of " +
-                                              std::to_string(plan.tile_units) + " units, it runs " +
-                                              std::to_string(tile_units()));
+      throw Error(Status::engine_failure, "engine 'cuda' was given a plan with tiles of ", plan.tile_units,
+                  " units, it runs ", tile_units());
     }
     const cuda::DeviceScope scope(device.index);
     std::fill(statuses.begin(), statuses.end(), Status::ok);

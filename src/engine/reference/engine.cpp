@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/reference/engine.hpp"
+#include "engine/engine.hpp"
 
 #include <cstring>
 #include <optional>
 
 #include "cipher/aes_reference.hpp"
 #include "cipher/chacha.hpp"
-#include "cipher/chacha_message.hpp"
 #include "cipher/des.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"

@@ -15,9 +15,8 @@
 #include "core/error.hpp"
 #include "core/system_random.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/hkdf.hpp"
+#include "engine/cpu/hmac.hpp"
 #include "flow/file/copy_chunks.hpp"
-#include "flow/file/crypt_chunks.hpp"
 
 namespace warpcipher {
 namespace {
@@ -120,7 +119,7 @@ Cobblestone::Cobblestone(std::span<const std::uint8_t> input_key, std::span<cons
                          std::span<const std::uint8_t> context) {
   const std::size_t key_len = input_key.size();
   if (key_len != 16 && key_len != 32) {
-    refuse("a Cobblestone key has 16 or 32 bytes, got " + std::to_string(key_len));
+    refuse("a Cobblestone key has 16 or 32 bytes, got ", key_len);
   }
   const std::string bits = std::to_string(8 * key_len);
   const std::string label = "c2sp.org/chunked-encryption@v1+AEAD_AES_" + bits + "_GCM";

@@ -3,16 +3,22 @@
 
 #include <sys/uio.h>
 #include <unistd.h>
-
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/system_random.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "dispatch/run.hpp"
+#include "engine/cpu/hmac.hpp"
+#include "flow/copy.hpp"
 #include "flow/file/work.hpp"
 
 namespace warpcipher {
@@ -191,13 +197,219 @@ std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
   const SealedChunks& c = copy.chunks;
   if (!c.algorithm().is_aead() || c.has_mac() || c.ivs.size() != c.count * c.iv_len ||
       std::ranges::any_of(c.lengths, [](std::uint64_t len) { return len == 0 || len > most_buffer_len; })) {
-    throw Error(Status::invalid_argument,
-                "these chunks cannot be copied: expected those of an AEAD, none of them empty");
+    refuse("these chunks cannot be copied: expected those of an AEAD, none of them empty");
   }
   Copying copying(copy, check);
   const std::size_t buffers_len = 2 * (copying.longest() + page);
   const std::size_t threads = threads_with_buffers(ThreadPool::instance().threads(), buffers_len);
   return copying.run(threads, [&] { CopyWorker(engine, copy, copying).work(); });
+}
+
+namespace {
+
+constexpr std::size_t hashed_at_once = std::size_t{64} << 10;  // bytes for which another core is worth waking
+
+class Crypting {
+ public:
+  Crypting(std::string_view engine, const Sealing& sealing, const ChunksInMemory& chunks, Stream stream)
+      : engine_(engine),
+        sealing_(sealing),
+        chunks_(chunks),
+        stream_(stream),
+        encrypts_(chunks.direction == Direction::encrypt),
+        columns_(RegularChunks::whole(sealing, chunks.first, chunks.count, text_len(), chunks.is_final)) {
+    const std::size_t expected = text_len() + (encrypts_ ? gain() : 0);
+    if (chunks.out.size() != expected) {
+      refuse("out has ", chunks.out.size(), " bytes, expected ", expected);
+    }
+    if (encrypts_ && sealing.keys.size() != 1) refuse("chunks are encrypted under one key");
+    columns_.fill(places_);
+    place();
+  }
+
+  std::optional<std::uint64_t> run(std::size_t* favourite) {
+    find_ivs();
+    if (const auto bad = move_heads()) return chunks_.first + *bad;
+    if (sealing_.has_mac() && !encrypts_) {
+      if (const auto bad = find_bad_mac()) return chunks_.first + *bad;
+    }
+    const std::size_t keys = sealing_.keys.size(), begin = favourite != nullptr ? *favourite % keys : 0;
+    for (std::size_t turn = 0; turn < keys && !left_.empty(); ++turn) {
+      const std::size_t number = (begin + turn) % keys;
+      const std::size_t before = left_.size();
+      run_under(sealing_.keys[number]);
+      if (favourite != nullptr && left_.size() < before) *favourite = number;
+    }
+    if (!left_.empty() && encrypts_) throw Error(Status::engine_failure, "a chunk was not encrypted");
+    if (!left_.empty()) return chunks_.first + left_.front();
+    if (sealing_.has_mac() && encrypts_) add_macs();
+    return std::nullopt;
+  }
+
+ private:
+  std::size_t gain() const {
+    return chunks_.count * sealing_.overhead() + sealing_.overhead(chunks_.is_final) - sealing_.overhead();
+  }
+  std::size_t text_len() const {
+    if (!encrypts_ && chunks_.in.size() < gain()) refuse("sealed chunks are shorter than their tags");
+    return chunks_.in.size() - (encrypts_ ? 0 : gain());
+  }
+
+  // Where ciphertext and plaintext of each chunk begin in their buffers.
+  void place() {
+    std::uint64_t plain = 0, sealed = 0;
+    for (std::size_t i = 0; i < chunks_.count; ++i) {
+      plain_.push_back(plain);
+      sealed_.push_back(sealed + places_.front_len(i));
+      plain += places_.lengths[i];
+      sealed += places_.len_in_file(i);
+      left_.push_back(i);
+    }
+  }
+
+  // Writes the heads, or finds the first chunk whose head is not right.
+  std::optional<std::size_t> move_heads() {
+    for (std::size_t i = 0; i < chunks_.count && !places_.heads.empty(); ++i) {
+      const std::span<const std::uint8_t> head = places_.head(i);
+      const std::size_t begin = sealed_[i] - head.size();
+      if (encrypts_) {
+        std::ranges::copy(head, chunks_.out.data() + begin);
+      } else if (!std::ranges::equal(head, chunks_.in.subspan(begin, head.size()))) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The nonces that no rule gives: before each ciphertext.
+  void find_ivs() {
+    if (!sealing_.nonce_base.empty()) return;
+    const std::size_t len = sealing_.iv_len;
+    random_ivs_.resize(chunks_.count * len);
+    if (encrypts_) fill_from_system(random_ivs_);
+    for (std::size_t i = 0; i < chunks_.count; ++i) {
+      std::uint8_t* const iv = random_ivs_.data() + i * len;
+      if (encrypts_) {
+        std::copy_n(iv, len, chunks_.out.data() + sealed_[i] - len);
+      } else {
+        std::copy_n(chunks_.in.data() + sealed_[i] - len, len, iv);
+      }
+    }
+    places_.ivs = random_ivs_;
+  }
+
+  // Runs the chunks that are left, and leaves those whose tag does not match.
+  void run_under(const Key* const& key) {
+    const std::size_t tag_len = sealing_.has_mac() ? 0 : sealing_.tag_len, iv_len = sealing_.iv_len;
+    std::vector<std::uint64_t> in_offsets, in_lengths, out_offsets, aad_offsets, aad_lengths;
+    std::vector<std::uint8_t> ivs;
+    // Without offsets they are back to back.
+    const bool are_back_to_back =
+        left_.size() == chunks_.count && !sealing_.nonce_base.empty() && !sealing_.has_mac() && places_.heads.empty();
+    for (const std::size_t i : left_) {
+      if (!are_back_to_back) {
+        in_offsets.push_back(encrypts_ ? plain_[i] : sealed_[i]);
+        out_offsets.push_back(encrypts_ ? sealed_[i] : plain_[i]);
+      }
+      in_lengths.push_back(places_.lengths[i] + (encrypts_ ? 0 : tag_len));
+      const std::uint8_t* const iv = places_.ivs.data() + i * iv_len;
+      ivs.insert(ivs.end(), iv, iv + iv_len);
+      if (places_.aad_offsets.empty()) continue;
+      aad_offsets.push_back(places_.aad_offsets[i]);
+      aad_lengths.push_back(places_.aad_lengths[i]);
+    }
+    Columns columns;
+    columns.direction = chunks_.direction;
+    columns.memory = chunks_.memory;
+    columns.keys = {&key, 1};
+    columns.count = left_.size();
+    columns.in = chunks_.in;
+    columns.in_offsets = in_offsets;
+    columns.in_lengths = in_lengths;
+    columns.out = chunks_.out;
+    columns.out_offsets = out_offsets;
+    columns.ivs = ivs;
+    columns.iv_len = iv_len;
+    columns.aad = places_.aad;
+    columns.aad_offsets = aad_offsets;
+    columns.aad_lengths = aad_lengths;
+    columns.tag_len = tag_len;
+    std::vector<Result> results(left_.size());
+    run_columns(engine_, columns, results, stream_);
+    std::vector<std::size_t> bad;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (results[k].status != Status::ok) bad.push_back(left_[k]);
+    }
+    left_ = std::move(bad);
+  }
+
+  // Calls body(hmac, number) for each chunk, on all cores where chunks are long.
+  template <class Body>
+  void for_macs(Body&& body) {
+    const Hmac first(sealing_.mac.hash, sealing_.mac.key);
+    const std::size_t at_once = std::max<std::size_t>(1, hashed_at_once / sealing_.chunk_len);
+    ThreadPool::instance().parallel_for(chunks_.count, at_once, [&](std::size_t begin, std::size_t end) {
+      Hmac hmac(first);
+      for (std::size_t i = begin; i < end; ++i) body(hmac, i);
+    });
+  }
+
+  std::array<std::span<const std::uint8_t>, 2> mac_text(std::span<const std::uint8_t> sealed, std::size_t i) const {
+    const std::size_t len = sealing_.iv_len;
+    return {places_.ivs.subspan(i * len, len), sealed.subspan(sealed_[i], places_.lengths[i])};
+  }
+
+  std::optional<std::size_t> find_bad_mac() {
+    std::atomic<std::size_t> first_bad{chunks_.count};
+    for_macs([&](Hmac& hmac, std::size_t i) {
+      const std::span<const std::uint8_t> tag = chunks_.in.subspan(sealed_[i] + places_.lengths[i], sealing_.tag_len);
+      if (hmac.matches(mac_text(chunks_.in, i), tag)) return;
+      std::size_t before = first_bad;
+      while (i < before && !first_bad.compare_exchange_weak(before, i)) {
+      }
+    });
+    if (first_bad == chunks_.count) return std::nullopt;
+    return first_bad;
+  }
+
+  void add_macs() {
+    for_macs([&](Hmac& hmac, std::size_t i) {
+      hmac.compute(mac_text(chunks_.out, i), chunks_.out.subspan(sealed_[i] + places_.lengths[i], sealing_.tag_len));
+    });
+  }
+
+  const std::string_view engine_;
+  const Sealing& sealing_;
+  const ChunksInMemory& chunks_;
+  const Stream stream_;
+  const bool encrypts_;
+  const RegularChunks columns_;
+  FileChunks places_;
+  std::vector<std::uint64_t> plain_, sealed_;
+  std::vector<std::uint8_t> random_ivs_;
+  std::vector<std::size_t> left_;  // chunks that no key has opened
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> crypt_chunks(std::string_view engine, const Sealing& sealing, const ChunksInMemory& chunks,
+                                          Stream stream, std::size_t* key) {
+  if (chunks.memory == Memory::device && (sealing.has_mac() || sealing.nonce_base.empty() || sealing.head_rule)) {
+    refuse("chunks with an HMAC, a head or nonces of their own lie in host memory");
+  }
+  Crypting crypting(engine, sealing, chunks, stream);
+  std::optional<std::uint64_t> bad;
+  const auto wipe = [&] {
+    if (chunks.memory == Memory::host) wipe_in_parallel(chunks.out.data(), chunks.out.size());
+  };
+  try {
+    bad = crypting.run(key);
+  } catch (...) {
+    wipe();
+    throw;
+  }
+  if (bad) wipe();
+  return bad;
 }
 
 }  // namespace warpcipher

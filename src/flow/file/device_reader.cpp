@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "flow/file/file_piece.hpp"
 #include "flow/file/joint.hpp"
 #include "flow/file/reading.hpp"

@@ -19,7 +19,7 @@ constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::size_t most_vectors = 64;
 // Of the file between two extents: it is read with them and not looked at, which takes less time than a read more. The
 // headers of Parquet's pages are some 60 bytes.
-constexpr std::uint64_t most_gap = 512;
+constexpr std::uint64_t most_gap_in_file = 512;
 // Chunks may be the same bytes over and over: what they take together could be beyond 64 bits.
 constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 
@@ -32,8 +32,7 @@ void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t 
   const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
   const bool fits = skip <= len && take <= len - skip && place <= c.out.size() && take <= c.out.size() - place;
   if (has_room && fits) return;
-  throw Error(Status::invalid_argument,
-              "chunk " + std::to_string(i) + " changed while it was read: the columns must stay as they are");
+  refuse("chunk ", i, " changed while it was read: the columns must stay as they are");
 }
 
 // The chunk of a piece that a byte of the buffer is of.
@@ -48,13 +47,13 @@ std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::size_t at
 // Where the gap before an extent is so short that both are read at once.
 bool has_short_gap(const std::vector<FilePiece::Extent>& extents, std::size_t i) {
   const std::uint64_t end = extents[i - 1].file_offset + extents[i - 1].len;
-  return extents[i].file_offset >= end && extents[i].file_offset - end <= most_gap;
+  return extents[i].file_offset >= end && extents[i].file_offset - end <= most_gap_in_file;
 }
 
 // Reads extents from `first` to `end` that follow each other in the file, but for short gaps.
 std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& piece, std::size_t first, std::size_t end,
                                         std::uint8_t* buffer, const std::function<void()>& check) {
-  std::array<std::uint8_t, most_gap> unused;  // what gaps hold
+  std::array<std::uint8_t, most_gap_in_file> unused;  // what gaps hold
   std::uint64_t position = piece.extents[first].file_offset;
   std::vector<iovec> parts;
   std::uint64_t known = position;

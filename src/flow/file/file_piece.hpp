@@ -13,7 +13,7 @@
 
 #include "flow/file/sealing.hpp"
 #include "flow/file/work.hpp"
-#include "message/columns.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "engine/device_engine.hpp"
 #include "flow/file/file_piece.hpp"
 #include "flow/file/reading.hpp"
@@ -103,8 +103,7 @@ class Joint {
   std::uint8_t* place(const FilePiece& piece) const {
     const std::uint64_t begin = piece.place.begin;
     if (begin > window_len_ || piece.len > window_len_ - begin) {
-      throw Error(Status::invalid_argument,
-                  "the chunks changed while they were read: the columns must stay as they are");
+      refuse("the chunks changed while they were read: the columns must stay as they are");
     }
     return memory_ + piece.place.window % windows_.size() * window_len_ + begin;
   }

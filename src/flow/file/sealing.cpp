@@ -14,22 +14,18 @@
 namespace warpcipher {
 namespace {
 
-[[noreturn]] void refuse_chunk(std::size_t chunk, const std::string& text) {
-  refuse("chunk " + std::to_string(chunk) + ": " + text);
-}
+[[noreturn]] void refuse_chunk(std::size_t chunk, const std::string& text) { refuse("chunk ", chunk, ": ", text); }
 
 void check_count(const char* what, std::size_t got, std::size_t count, bool may_be_absent) {
   if (got == count || (got == 0 && may_be_absent)) return;
-  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
-         std::to_string(count) + " chunks");
+  refuse(what, " has ", got, " entries, expected one for each of ", count, " chunks");
 }
 
 void check_bytes(const char* what, std::size_t got, std::size_t count, std::size_t each) {
   if (got == 0 || got / each == count) {
     if (got % each == 0) return;
   }
-  refuse(std::string(what) + " has " + std::to_string(got) + " bytes, expected " + std::to_string(each) +
-         " for each of " + std::to_string(count) + " chunks");
+  refuse(what, " has ", got, " bytes, expected ", each, " for each of ", count, " chunks");
 }
 
 void check_range(std::size_t chunk, const char* what, std::uint64_t offset, std::uint64_t len, std::uint64_t size) {
@@ -60,7 +56,7 @@ void check_columns(const FileChunks& c) {
     refuse("heads are of each chunk, and of none with an IV in the file");
   }
   if (c.key_index.empty() && c.keys.size() > 1) {
-    refuse(std::to_string(c.keys.size()) + " keys and no key_index: it says which chunk takes which key");
+    refuse(c.keys.size(), " keys and no key_index: it says which chunk takes which key");
   }
 }
 
@@ -69,22 +65,21 @@ void check_algorithm(const FileChunks& c) {
   const std::string name(algorithm.name);
   for (const Key* const key : c.keys) {
     if (&key->algorithm() != &algorithm) {
-      refuse("all keys of a file's chunks have one algorithm: got " + name + " and " +
-             std::string(key->algorithm().name));
+      refuse("all keys of a file's chunks have one algorithm: got ", name, " and ", key->algorithm().name);
     }
   }
   if (!c.is_authenticated) {
     if (algorithm.mode.id == Mode::ctr && !c.has_mac() && c.tag_len == 0 && c.aad.empty()) return;
-    refuse("chunks without tags are in CTR, got " + name);
+    refuse("chunks without tags are in CTR, got ", name);
   }
   if (c.has_mac() == algorithm.is_aead()) {
     refuse(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
                        : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
   }
   if (c.has_mac() && !c.aad.empty()) refuse("chunks with an HMAC take no associated data");
-  if (c.has_mac() && algorithm.mode.id != Mode::ctr) refuse("an HMAC goes with CTR, got " + name);
+  if (c.has_mac() && algorithm.mode.id != Mode::ctr) refuse("an HMAC goes with CTR, got ", name);
   if (c.has_mac() && (c.tag_len < 10 || c.tag_len > 64)) {
-    refuse("an HMAC is cut to 10 bytes or more, got a tag_len of " + std::to_string(c.tag_len));
+    refuse("an HMAC is cut to 10 bytes or more, got a tag_len of ", c.tag_len);
   }
 }
 
@@ -138,7 +133,7 @@ void check_apart_from_out(const FileChunks& c) {
   const auto check = [&](const char* what, const void* data, std::size_t len) {
     const auto begin = reinterpret_cast<std::uintptr_t>(data), out = reinterpret_cast<std::uintptr_t>(c.out.data());
     if (len == 0 || c.out.empty() || begin >= out + c.out.size() || out >= begin + len) return;
-    refuse(std::string(what) + " overlaps out: text is not decrypted in place here, give separate buffers");
+    refuse(what, " overlaps out: text is not decrypted in place here, give separate buffers");
   };
   const auto check_column = [&](const char* what, const auto& column) {
     check(what, column.data(), column.size_bytes());
@@ -266,8 +261,7 @@ RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std
                              std::uint64_t begin, std::uint64_t len)
     : RegularChunks(sealing, text_len, chunks_of_file) {
   if (begin > text_len || len > text_len - begin) {
-    refuse("the range [" + std::to_string(begin) + ", +" + std::to_string(len) + ") leaves the file, which has " +
-           std::to_string(text_len) + " bytes");
+    refuse("the range [", begin, ", +", len, ") leaves the file, which has ", text_len, " bytes");
   }
   if (len == 0) return;
   const std::uint64_t shifted = begin + sealing.first_lacks;
@@ -292,8 +286,7 @@ RegularChunks RegularChunks::whole(const Sealing& sealing, std::uint64_t first, 
   RegularChunks made(sealing, sealing.begin_of(first) + len + others, end + others);
   const std::uint64_t text_end = sealing.begin_of(first) + len;
   if (is_final ? text_end < sealing.begin_of(end - 1) : text_end != sealing.begin_of(end)) {
-    refuse(std::to_string(count) + " chunks from " + std::to_string(first) + " on do not have " + std::to_string(len) +
-           " bytes of plaintext");
+    refuse(count, " chunks from ", first, " on do not have ", len, " bytes of plaintext");
   }
   made.make_columns(first, count, false);
   return made;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a file's chunks are sealed, and chunks of a file as columns: an array of each property, as in
-// message/columns.hpp.
+// message/message.hpp.
 #pragma once
 
 #include <cstddef>

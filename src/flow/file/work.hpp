@@ -21,7 +21,7 @@
 #include "core/thread_pool.hpp"
 #include "flow/file/sealing.hpp"
 #include "flow/slot_memory.hpp"
-#include "message/columns.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 
@@ -153,7 +153,7 @@ void naming_chunks(std::uint64_t first, std::uint64_t last, Call&& call) {
   } catch (const Error& error) {
     const std::string chunks = first == last ? "chunk " + std::to_string(first)
                                              : "chunks " + std::to_string(first) + " to " + std::to_string(last);
-    throw Error(error.status(), chunks + ": " + error.what());
+    throw Error(error.status(), joined(chunks, ": ", error.what()));
   }
 }
 

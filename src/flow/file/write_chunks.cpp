@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 #include "flow/file/file_target.hpp"
@@ -25,7 +25,7 @@ constexpr std::size_t load_alignment = 16;  // what GPUs load at once
 
 void check_entries(const char* what, std::size_t got, std::size_t expected) {
   if (got == expected) return;
-  refuse(std::string(what) + " has " + std::to_string(got) + " entries, expected " + std::to_string(expected));
+  refuse(what, " has ", got, " entries, expected ", expected);
 }
 
 void check(const ChunksToWrite& c) {
@@ -40,7 +40,7 @@ void check(const ChunksToWrite& c) {
   for (const Key* const key : c.keys) {
     if (&key->algorithm() != &algorithm) refuse("all keys of a file's chunks have one algorithm");
   }
-  if (!algorithm.is_aead()) refuse(std::string(algorithm.name) + " authenticates nothing: expected an AEAD");
+  if (!algorithm.is_aead()) refuse(algorithm.name, " authenticates nothing: expected an AEAD");
   check_buffer_len("an IV", c.iv_len);
   check_buffer_len("a tag", c.tag_len);
   check_entries("ivs", c.ivs.size(), c.count * c.iv_len);
@@ -49,12 +49,11 @@ void check(const ChunksToWrite& c) {
   for (std::size_t i = 0; i < c.count; ++i) {
     const std::string chunk = "chunk " + std::to_string(i);
     if (c.lengths[i] > most_device_chunk_len || c.lengths[i] + c.tag_len > most_device_chunk_len) {
-      refuse(chunk + " has " + std::to_string(c.lengths[i]) +
-             " bytes, and with its tag one that a device encrypts has " + std::to_string(most_device_chunk_len) +
-             " at most");
+      refuse(chunk, " has ", c.lengths[i], " bytes, and with its tag one that a device encrypts has ",
+             most_device_chunk_len, " at most");
     }
-    if (c.file_offsets[i] > most_offset) refuse(chunk + " lies beyond byte 2^62 of the file");
-    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) refuse(chunk + " has a key index without a key");
+    if (c.file_offsets[i] > most_offset) refuse(chunk, " lies beyond byte 2^62 of the file");
+    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) refuse(chunk, " has a key index without a key");
     text_len += c.lengths[i];
   }
   for (const TextPart& part : c.parts) {
@@ -62,7 +61,7 @@ void check(const ChunksToWrite& c) {
     parts_len = std::min(parts_len + part.len, most_offset);
   }
   if (parts_len != text_len) {
-    refuse("the parts have " + std::to_string(parts_len) + " bytes, and the chunks take " + std::to_string(text_len));
+    refuse("the parts have ", parts_len, " bytes, and the chunks take ", text_len);
   }
 }
 

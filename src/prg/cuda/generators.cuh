@@ -5,9 +5,9 @@
 #pragma once
 
 #include "engine/cuda/aes/cipher.cuh"
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 #include "prg/point_keys.hpp"
 
 namespace warpcipher::prg::cuda {
@@ -144,18 +144,12 @@ void visit(Generator generator, const Device& device, const Visitor& visitor) {
   const bool small = ::warpcipher::cuda::overrides().tables == ForcedTables::tables_64 ||
                      device.shared_len < Tables128ByProduct::shared_len + 32 * 1024;
   switch (generator) {
-    case Generator::aes128_mmo:
-      return small ? visitor(Mmo<Tables64>()) : visitor(Mmo<Tables128ByProduct>());
-    case Generator::aes128_keyed:
-      return visitor(Keyed());
-    case Generator::chacha20:
-      return visitor(ChaCha<10>());
-    case Generator::chacha12:
-      return visitor(ChaCha<6>());
-    case Generator::chacha8:
-      return visitor(ChaCha<4>());
-    case Generator::aes128_half:
-      return small ? visitor(Half<Tables64>()) : visitor(Half<Tables128ByProduct>());
+    case Generator::aes128_mmo: return small ? visitor(Mmo<Tables64>()) : visitor(Mmo<Tables128ByProduct>());
+    case Generator::aes128_keyed: return visitor(Keyed());
+    case Generator::chacha20: return visitor(ChaCha<10>());
+    case Generator::chacha12: return visitor(ChaCha<6>());
+    case Generator::chacha8: return visitor(ChaCha<4>());
+    case Generator::aes128_half: return small ? visitor(Half<Tables64>()) : visitor(Half<Tables128ByProduct>());
   }
 }
 

@@ -2,8 +2,8 @@
 #include "prg/cuda/hybrid_expand.hpp"
 
 #include "engine/cuda/aes/hybrid.cuh"
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::prg::cuda {
 namespace {

@@ -6,8 +6,10 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "random/cuda/fill.hpp"
+#include "random/cuda/kernels.hpp"
 
 namespace warpcipher::random::cuda {
 namespace {
@@ -76,6 +78,16 @@ void permute(const StreamKey& key, std::uint64_t position, std::size_t item_len,
     if (has_tie == 0) return;
   }
   throw Error(Status::engine_failure, "every draw of words for a permutation had two that are equal");
+}
+
+void fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, std::uint8_t* data,
+          std::uint64_t count, std::uint32_t attempt, Stream stream, std::uint64_t least_lines,
+          std::uint64_t piece_lines) {
+  const std::uint64_t width = distribution.width();
+  const std::uint64_t first = position / width, last = first + count;
+  const LineRange lines{first * width / line_len, (last * width - 1) / line_len + 1};
+  const ArrayFill fill{distribution, data, first, last, lines, attempt, least_lines, piece_lines};
+  key.cipher == StreamCipher::chacha20 ? fill_chacha(key, fill, stream) : fill_aes(key, fill, stream);
 }
 
 }  // namespace warpcipher::random::cuda

@@ -10,8 +10,8 @@
 
 #include <cstring>
 
-#include "cipher/force_inline.hpp"
 #include "cipher/simd/128.hpp"
+#include "core/host_device.hpp"
 #include "search/cpu/lanes.hpp"
 
 namespace warpcipher::search::cpu {

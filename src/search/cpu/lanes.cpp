@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the code that this processor can run, and finds the S-boxes of DES that depend on loop bits.
+// Finds the S-boxes of DES that depend on loop bits.
 #include "search/cpu/lanes.hpp"
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 
 #include "cipher/des_bitslice.hpp"
 #include "core/error.hpp"
-#include "core/fork.hpp"
 #include "core/processor.hpp"
 
 namespace warpcipher::search::cpu {
@@ -16,8 +15,7 @@ namespace warpcipher::search::cpu {
 DesMeetPlan plan_des_meet(std::uint64_t plaintext, std::uint64_t ciphertext, std::span<const std::uint16_t> loop_bits) {
   namespace bitslice = des::bitslice;
   if (loop_bits.size() > most_des_loop_bits) {
-    throw Error(Status::invalid_argument, std::to_string(loop_bits.size()) + " loop bits were given, expected " +
-                                              std::to_string(most_des_loop_bits) + " at most");
+    refuse(loop_bits.size(), " loop bits were given, expected ", most_des_loop_bits, " at most");
   }
   DesMeetPlan plan{};
   plan.plaintext = plaintext;
@@ -51,25 +49,7 @@ DesMeetPlan plan_des_meet(std::uint64_t plaintext, std::uint64_t ciphertext, std
   return plan;
 }
 
-namespace {
-
-// The fastest first.
-constexpr const Lanes* all[] = {
-#if defined(__x86_64__)
-    &lanes_vaes512, &lanes_vaes, &lanes_aesni, &lanes_avx512, &lanes_avx2,
-#endif
-    &lanes_baseline};
-
-}  // namespace
-
-std::span<const AesSearch* const> aes_search_list() {
-  static constinit FirstUse<std::vector<const AesSearch*>> list;
-  return list.get([] { return runnable<&Lanes::aes>(std::span(all)); });
-}
-
-std::span<const DesMeetLanes* const> des_meet_list() {
-  static constinit FirstUse<std::vector<const DesMeetLanes*>> list;
-  return list.get([] { return runnable<&Lanes::des>(std::span(all)); });
-}
+std::span<const AesSearch* const> aes_search_list() { return runnable<&Lanes::aes>(); }
+std::span<const DesMeetLanes* const> des_meet_list() { return runnable<&Lanes::des>(); }
 
 }  // namespace warpcipher::search::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key search by vector code, many keys at once. Its source (aes_code.hpp, des_meet_code.hpp) is compiled once for each
-// instruction set, by src/instruction_sets/; lanes.cpp lists the processor's.
+// instruction set, by src/instruction_sets/.
 #pragma once
 
 #include <cstddef>
@@ -101,12 +101,9 @@ struct Lanes {
   const char* name;
   const AesSearch* aes = nullptr;
   const DesMeetLanes* des = nullptr;
-};
 
-extern const Lanes lanes_baseline;
-#if defined(__x86_64__)
-extern const Lanes lanes_avx2, lanes_avx512, lanes_aesni, lanes_vaes, lanes_vaes512;
-#endif
+  static const Lanes baseline, avx2, avx512, aesni, vaes, vaes512;
+};
 
 // Those that this processor can run, the fastest first. Of AES maybe none.
 std::span<const AesSearch* const> aes_search_list();

@@ -2,7 +2,7 @@
 // The CUDA searcher of a build without CUDA: listed, so that an error can say why it cannot run.
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "search/cuda/searcher.hpp"
+#include "search/searcher.hpp"
 
 namespace warpcipher::search {
 namespace {

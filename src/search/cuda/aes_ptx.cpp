@@ -3,17 +3,138 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "search/cuda/aes_ptx_schedule.hpp"
-#include "search/cuda/aes_ptx_text.hpp"
+#include "search/cuda/aes_circuit.hpp"
+#include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
+
+// The words of the key schedule in an AES search kernel. Each sum is computed in the innermost loop that changes it,
+// from sums that exist already.
+
+// The text of an AES search kernel: one body for each loop, and the instructions for sums and lookups.
+class AesText {
+ public:
+  using Register = std::string;
+
+  static constexpr std::size_t copies_len = 128;  // bytes of the copies of an entry, one for each lane
+  static constexpr std::size_t table_len = 256 * copies_len;
+
+  // levels: of loops. tables: 4, or 2, where T2 and T3 are T0 and T1 rotated.
+  AesText(std::size_t levels, std::size_t tables) : bodies_(levels + 1), tables_(tables) {}
+
+  // The level of instructions outside all loops.
+  std::size_t top() const { return bodies_.size() - 1; }
+  const std::string& body(std::size_t level) const { return bodies_[level]; }
+  std::size_t register_count() const { return register_count_; }
+
+  static std::string number(std::size_t value) { return std::to_string(value); }
+  Register fresh() { return "%r" + number(register_count_++); }
+  void line(std::size_t level, const std::string& text) { bodies_[level] += text + ";\n"; }
+  void label(std::size_t level, const std::string& name) { bodies_[level] += name + ":\n"; }
+
+  // The sum of registers or constants, at least one.
+  Register add(std::size_t level, const std::vector<std::string>& operands) {
+    Register sum = operands.front();
+    for (std::size_t i = 1; i < operands.size();) {
+      const Register next = fresh();
+      if (i + 1 < operands.size()) {
+        line(level, "lop3.b32 " + next + ", " + sum + ", " + operands[i] + ", " + operands[i + 1] + ", " +
+                        number(ptx::xor3_table));
+        i += 2;
+      } else {
+        line(level, "xor.b32 " + next + ", " + sum + ", " + operands[i]);
+        i += 1;
+      }
+      sum = next;
+    }
+    return sum;
+  }
+
+  // sum ^ (byte `byte` of word); an empty sum is 0.
+  Register add_byte(std::size_t level, const Register& sum, const Register& word, std::size_t byte) {
+    const Register next = fresh();
+    const std::string mask = number(std::size_t{0xff} << 8 * byte);
+    if (sum.empty()) {
+      line(level, "and.b32 " + next + ", " + word + ", " + mask);
+    } else {
+      line(level, "lop3.b32 " + next + ", " + word + ", " + mask + ", " + sum + ", " + number(ptx::add_masked_table));
+    }
+    return next;
+  }
+
+  // The entry of T_table for a byte of a word. With two tables, the caller rotates an entry of T2 and T3 by 16.
+  Register look_up(std::size_t level, const Register& word, std::size_t byte, std::size_t table) {
+    const Register place = fresh();
+    const Register entry = fresh();
+    line(level, "dp4a.u32.u32 " + place + ", " + word + ", " + number(std::size_t{128} << 8 * byte) + ", %lane");
+    line(level, "ld.shared.u32 " + entry + ", " + ptx::address(place, table % tables_ * table_len));
+    return entry;
+  }
+
+  Register rotate(std::size_t level, const Register& word) {
+    const Register rotated = fresh();
+    line(level, "prmt.b32 " + rotated + ", " + word + ", 0, " + number(0x1032));
+    return rotated;
+  }
+
+  // An entry with the S-box value in byte `to`. T0 has it in bytes 1 and 2, T1 in bytes 2 and 3, and so on.
+  Register look_up_sbox(std::size_t level, const Register& word, std::size_t byte, std::size_t to) {
+    const std::size_t table = (to + 3) % 4 < tables_ ? (to + 3) % 4 : (to + 2) % 4;
+    const Register entry = look_up(level, word, byte, table);
+    return table < tables_ ? entry : rotate(level, entry);
+  }
+
+ private:
+  std::vector<std::string> bodies_;  // by level; the last is outside all loops
+  std::size_t tables_;
+  std::size_t register_count_ = 0;
+};
+
+class AesScheduleWriter {
+ public:
+  using Register = AesText::Register;
+
+  // Both must outlive the writer.
+  AesScheduleWriter(const AesCircuit& circuit, AesText& text)
+      : circuit_(circuit), text_(text), values_(circuit.levels() + 1) {}
+
+  // The terms of a sum that change in no loop further in than `level`.
+  Sum outside(const Sum& sum, std::size_t level) const;
+
+  // The register of a sum. It is made from up to three other sums and from terms, with the fewest operations.
+  Register write(const Sum& sum);
+
+  // The register of its term: a key word, a loop's bits, or a word of the text.
+  static Register plain_term(std::size_t term);
+
+  // A register with the S-box value `term` in the byte where the sum needs it.
+  Register sbox_entry(std::size_t term);
+
+ private:
+  struct Value {
+    Sum sum;
+    Register name;
+  };
+
+  std::optional<Register> find_value(const Sum& sum) const;
+  std::vector<Sum> cheapest_parts(const Sum& sum, std::size_t level) const;
+
+  const AesCircuit& circuit_;
+  AesText& text_;
+  std::vector<std::vector<Value>> values_;  // by level
+  std::map<std::size_t, Register> entries_;
+};
 
 namespace {
 
@@ -289,6 +410,114 @@ std::vector<AesByte> choose_aes_bytes(const std::array<std::uint8_t, 16>& mask) 
 AesKernel write_aes_kernel(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels,
                            std::span<const AesByte> bytes, const AesPolicy& policy) {
   return AesWriter(key_words, groups, levels, bytes, policy).write();
+}
+
+namespace {
+
+// How many of the latest sums of a level are tried as parts of a new one.
+constexpr std::size_t most_near = 12;
+
+// Instructions that add this many registers and the terms of `rest`.
+std::size_t operations(std::size_t registers, const Sum& rest) {
+  std::size_t plain = registers + (rest.constant != 0 ? 1 : 0);
+  std::size_t masked = 0;
+  for (std::size_t i = 0; i < rest.terms.size(); ++i) {
+    if (rest.terms[i]) ++(i < sbox_terms ? plain : masked);
+  }
+  return plain / 2 + masked;
+}
+
+}  // namespace
+
+Sum AesScheduleWriter::outside(const Sum& sum, std::size_t level) const {
+  Sum rest = sum;
+  for (std::size_t i = 0; i < rest.terms.size(); ++i) {
+    if (rest.terms[i] && circuit_.level(i) < level) rest.terms.reset(i);
+  }
+  return rest;
+}
+
+AesScheduleWriter::Register AesScheduleWriter::sbox_entry(std::size_t term) {
+  const auto found = entries_.find(term);
+  if (found != entries_.end()) return found->second;
+  const AesCircuit::Lookup lookup = circuit_.lookup(term);
+  const std::size_t level = circuit_.level(term);
+  const Register word = write(outside(circuit_.word(lookup.word, lookup.from), level));
+  return entries_[term] = text_.look_up_sbox(level, word, lookup.from, lookup.to);
+}
+
+AesScheduleWriter::Register AesScheduleWriter::plain_term(std::size_t term) {
+  if (term < group_terms) return "%key" + AesText::number(term);
+  if (term < text_terms) return "%loop" + AesText::number(term - group_terms);
+  return "%in" + AesText::number(term - text_terms);
+}
+
+std::vector<Sum> AesScheduleWriter::cheapest_parts(const Sum& sum, std::size_t level) const {
+  std::vector<const Value*> near;
+  for (std::size_t l = level; l <= text_.top(); ++l) {
+    const auto& values = values_[l];
+    for (std::size_t i = values.size() > most_near ? values.size() - most_near : 0; i < values.size(); ++i) {
+      near.push_back(&values[i]);
+    }
+  }
+  std::vector<Sum> best;
+  std::size_t least = operations(0, sum);
+  const auto consider = [&](std::initializer_list<const Value*> values) {
+    Sum rest = sum;
+    for (const Value* value : values) rest = rest ^ value->sum;
+    if (rest.terms.count() > 5) return;
+    const std::size_t count = operations(values.size(), rest);
+    if (count >= least) return;
+    least = count;
+    best.clear();
+    for (const Value* value : values) best.push_back(value->sum);
+  };
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    consider({near[i]});
+    for (std::size_t j = i + 1; j < near.size(); ++j) {
+      consider({near[i], near[j]});
+      for (std::size_t k = j + 1; k < near.size(); ++k) consider({near[i], near[j], near[k]});
+    }
+  }
+  const Sum outer = outside(sum, level + 1);
+  if (level < text_.top() && outer.terms.count() > 1 && operations(1, sum ^ outer) < least) best = {outer};
+  return best;
+}
+
+AesScheduleWriter::Register AesScheduleWriter::write(const Sum& sum) {
+  const std::size_t level = circuit_.level(sum);
+  if (const auto found = find_value(sum)) return *found;
+  Sum rest = sum;
+  std::vector<std::string> plain;
+  for (const Sum& part : cheapest_parts(sum, level)) {
+    plain.push_back(write(part));
+    rest = rest ^ part;
+  }
+  std::vector<std::size_t> masked;
+  for (std::size_t i = 0; i < rest.terms.size(); ++i) {
+    if (!rest.terms[i]) continue;
+    if (i < sbox_terms) {
+      plain.push_back(plain_term(i));
+    } else {
+      sbox_entry(i);
+      masked.push_back(i);
+    }
+  }
+  if (rest.constant != 0) plain.push_back(AesText::number(rest.constant));
+  Register value;
+  if (!plain.empty()) value = text_.add(level, plain);
+  for (const std::size_t term : masked) value = text_.add_byte(level, value, entries_[term], circuit_.lookup(term).to);
+  values_[level].push_back({sum, value});
+  return value;
+}
+
+std::optional<AesScheduleWriter::Register> AesScheduleWriter::find_value(const Sum& sum) const {
+  for (const auto& values : values_) {
+    for (const Value& value : values) {
+      if (value.sum == sum) return value.name;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace warpcipher::search::cuda

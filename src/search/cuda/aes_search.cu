@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/aes_search.hpp"
+#include "search/cuda/searches.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,12 +13,11 @@
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/aes/table_layout.hpp"
 #include "engine/cuda/runtime/check.hpp"
-#include "search/cuda/aes_units.hpp"
-#include "search/cuda/device_table.hpp"
 #include "search/cuda/module.hpp"
+#include "search/cuda/unit_search.hpp"
+#include "search/cuda/units.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 namespace lane_table = warpcipher::cuda::lane_table;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/aes_units.hpp"
+#include "search/cuda/units.hpp"
 
 #include "cipher/aes.hpp"
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 namespace lane_table = warpcipher::cuda::lane_table;

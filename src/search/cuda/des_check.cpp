@@ -6,7 +6,6 @@
 #include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 constexpr std::size_t half_key = 28;

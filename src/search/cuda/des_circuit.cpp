@@ -8,7 +8,6 @@
 #include "cipher/des_tables.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 // A word type for the S-boxes of cipher/circuits.hpp that records their gates instead of computing them.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/des_generic.hpp"
+#include "search/cuda/searches.hpp"
 
 #include <bit>
 #include <utility>
 
 #include "cipher/des_bitslice.hpp"
 #include "core/wipe.hpp"
-#include "search/cuda/des_units.hpp"
-#include "search/cuda/device_table.hpp"
+#include "search/cuda/unit_search.hpp"
+#include "search/cuda/units.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 namespace bitslice = des::bitslice;

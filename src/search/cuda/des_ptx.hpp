@@ -25,7 +25,6 @@
 #include <string>
 
 #include "search/cuda/des_layout.hpp"
-#include "search/cuda/des_placement.hpp"
 
 namespace warpcipher::search::cuda {
 

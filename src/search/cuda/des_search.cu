@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/des_search.hpp"
+#include "search/cuda/searches.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,11 +14,10 @@
 #include "core/wipe.hpp"
 #include "search/cuda/des_check.hpp"
 #include "search/cuda/des_ptx.hpp"
-#include "search/cuda/launch_ranges.hpp"
 #include "search/cuda/module.hpp"
+#include "search/cuda/unit_search.hpp"
 
 namespace warpcipher::search::cuda {
-
 namespace {
 
 namespace bitslice = des::bitslice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/des_units.hpp"
+#include "search/cuda/units.hpp"
 
 #include "cipher/des_bitslice.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"

@@ -62,7 +62,7 @@ class Module {
   template <class Function>
   static void find(void* library, const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library, name));
-    if (function == nullptr) throw Error(Status::engine_failure, std::string("the NVIDIA driver has no ") + name);
+    if (function == nullptr) throw Error(Status::engine_failure, "the NVIDIA driver has no ", name);
   }
 
   static const Driver& driver() {
@@ -86,7 +86,7 @@ class Module {
     if (result == CUDA_SUCCESS) return;
     const char* text = nullptr;
     if (driver().error_string(result, &text) != CUDA_SUCCESS || text == nullptr) text = "unknown error";
-    throw Error(Status::engine_failure, std::string("CUDA failed to ") + doing + ": " + text);
+    throw Error(Status::engine_failure, "CUDA failed to ", doing, ": ", text);
   }
 
   CUmodule module_ = nullptr;

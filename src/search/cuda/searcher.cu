@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/searcher.hpp"
+#include "search/searcher.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -10,9 +10,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "search/cuda/aes_search.hpp"
-#include "search/cuda/des_generic.hpp"
-#include "search/cuda/des_search.hpp"
+#include "search/cuda/searches.hpp"
 
 namespace warpcipher::search {
 
@@ -106,8 +104,8 @@ class CudaSearcher final : public Searcher {
                                       std::size_t device) override {
     const auto& list = warpcipher::cuda::devices().list;
     if (device >= list.size()) {
-      throw Error(Status::engine_unavailable, "searcher 'cuda' has " + std::to_string(list.size()) +
-                                                  " devices, the one asked for is " + std::to_string(device));
+      throw Error(Status::engine_unavailable, "searcher 'cuda' has ", list.size(), " devices, the one asked for is ",
+                  device);
     }
     return std::make_unique<CudaTask>(std::move(space), std::move(test), list[device]);
   }

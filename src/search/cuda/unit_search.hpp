@@ -2,8 +2,14 @@
 // A search whose first keys are made on the host. A unit is the keys of 2^loops consecutive numbers. The host writes
 // the first key of each unit; the kernel changes the free bits of its loop in the order of a Gray code. This works for
 // any template, with or without candidate lists.
+//
+// It runs as launches, one after another. Two are in flight, so that the device is never idle. launch_size.hpp finds
+// their size. A launch that has more hits than the buffer holds is repeated in smaller ones.
 #pragma once
 
+#include <cuda_runtime_api.h>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,12 +17,75 @@
 #include <vector>
 
 #include "core/wipe.hpp"
+#include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "search/cuda/launch_ranges.hpp"
-#include "search/cuda/unit_loops.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
+#include "engine/engine.hpp"
+#include "search/cuda/launch_size.hpp"
+#include "search/cuda/units.hpp"
 #include "search/searcher.hpp"
 
 namespace warpcipher::search::cuda {
+
+// A kernel's report, 16 bytes; the kernel defines their meaning.
+struct HitWords {
+  std::uint32_t words[4];
+};
+
+// Where launches write hits, on the current device: the number of hits in the first 16 bytes, then the hits.
+class HitBuffer {
+ public:
+  explicit HitBuffer(std::uint32_t capacity);
+  ~HitBuffer();
+  HitBuffer(const HitBuffer&) = delete;
+  HitBuffer& operator=(const HitBuffer&) = delete;
+
+  Stream stream() const { return stream_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(memory_->data()); }
+  std::uint32_t capacity() const { return capacity_; }
+
+  // In the stream's order.
+  void clear();
+
+  // Waits for the stream. False: there were more hits than capacity().
+  bool take(std::vector<HitWords>& hits);
+
+ private:
+  Stream stream_ = nullptr;
+  std::uint32_t capacity_;
+  std::unique_ptr<warpcipher::cuda::StreamBuffer> memory_;
+};
+
+// A search that is launched in ranges of whole units.
+class LaunchRanges {
+ public:
+  virtual ~LaunchRanges() = default;
+
+  // Tests units 0 to total - 1. Returns how many it tested, from the first: fewer than total where it was cancelled, or
+  // where resize() returned true. fewest, most: as LaunchSize::limit.
+  std::uint64_t run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most, const std::atomic<bool>& cancel);
+
+ protected:
+  // capacity: hits of a launch of one unit, or more.
+  explicit LaunchRanges(std::uint32_t capacity, const LaunchTimes& times = {});
+
+  // How many units one launch can take from `at` on.
+  virtual std::uint64_t room(std::uint64_t at) const = 0;
+  virtual void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) = 0;
+  // Asks for units of another length, which suit the device better: longer or shorter. True: the next run has them.
+  virtual bool resize([[maybe_unused]] bool longer) { return false; }
+
+  // A hit of the launch of these units.
+  virtual void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) = 0;
+
+ private:
+  void redo(std::uint64_t at, std::uint64_t count);
+  bool collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count);
+
+  std::array<HitBuffer, 3> buffers_;  // two in flight and one for repeated launches
+  std::vector<HitWords> hits_;
+  LaunchSize size_;
+};
 
 // Units of a launch: the fewest that fill the device, and the most.
 struct UnitCounts {
@@ -68,6 +137,25 @@ class UnitSearch : public LaunchRanges {
   std::vector<KeyNumber>* hits_ = nullptr;
   std::optional<KeyCursor> cursor_;
   KeyNumber cursor_at_;
+};
+
+// A copy of a constant array on the current device, for kernels on any stream. Streams of the library do not wait for
+// the default stream, and cudaMemcpy from pageable memory may return before the copy has arrived. So the constructor
+// waits for the copy.
+template <class Array>
+class DeviceTable {
+ public:
+  explicit DeviceTable(const Array& array) : memory_(sizeof array, nullptr, warpcipher::cuda::Wiping::needless) {
+    warpcipher::cuda::check(
+        cudaMemcpyAsync(memory_.data(), array.data(), sizeof array, cudaMemcpyHostToDevice, nullptr),
+        "copy a table to the device");
+    warpcipher::cuda::check(cudaStreamSynchronize(nullptr), "copy a table to the device");
+  }
+
+  const std::uint8_t* data() const { return memory_.data(); }
+
+ private:
+  warpcipher::cuda::StreamBuffer memory_;
 };
 
 }  // namespace warpcipher::search::cuda

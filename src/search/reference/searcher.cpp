@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/reference/searcher.hpp"
+#include "search/searcher.hpp"
 
 #include <utility>
 
 #include "core/fork.hpp"
 
 namespace warpcipher::search {
-
 namespace {
 
 class ReferenceTask final : public SearchTask {

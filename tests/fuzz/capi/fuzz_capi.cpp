@@ -180,21 +180,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input(data, size);
   switch (input.below(8)) {
     case 0:
-    case 1:
-      fuzz_run(input);
-      break;
+    case 1: fuzz_run(input); break;
     case 2:
-    case 3:
-      fuzz_columns(input);
-      break;
-    case 4:
-      fuzz_batch(input);
-      break;
-    case 5:
-      input.chance(2) ? fuzz_lists(input) : fuzz_lengths(input);
-      break;
-    default:
-      fuzz_one_message(input);
+    case 3: fuzz_columns(input); break;
+    case 4: fuzz_batch(input); break;
+    case 5: input.chance(2) ? fuzz_lists(input) : fuzz_lengths(input); break;
+    default: fuzz_one_message(input);
   }
   return 0;
 }

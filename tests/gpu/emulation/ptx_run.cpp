@@ -159,50 +159,33 @@ class PtxKernel::Warp {
     switch (i.code) {
       case Code::lop3:
         return compute<3>(i, [&](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return lut3(i.extra, a, b, c); });
-      case Code::mad:
-        return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return a * b + c; });
-      case Code::xor_:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a ^ b; });
-      case Code::and_:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a & b; });
-      case Code::or_:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a | b; });
-      case Code::shr:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a >> b : 0; });
-      case Code::shl:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a << b : 0; });
+      case Code::mad: return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return a * b + c; });
+      case Code::xor_: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a ^ b; });
+      case Code::and_: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a & b; });
+      case Code::or_: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a | b; });
+      case Code::shr: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a >> b : 0; });
+      case Code::shl: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a << b : 0; });
       case Code::selp:
         return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return c != 0 ? a : b; });
       case Code::bfind:
         return compute<1>(i, [](std::uint32_t a) { return static_cast<std::uint32_t>(std::bit_width(a)) - 1; });
-      case Code::bar:
-        return;
-      case Code::not_:
-        return compute<1>(i, [](std::uint32_t a) { return ~a; });
-      case Code::add:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a + b; });
-      case Code::add64:
-        return each(i.to, [&](auto lane) { return get(i.from[0], lane) + get(i.from[1], lane); });
-      case Code::mul_wide:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b; });
+      case Code::bar: return;
+      case Code::not_: return compute<1>(i, [](std::uint32_t a) { return ~a; });
+      case Code::add: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a + b; });
+      case Code::add64: return each(i.to, [&](auto lane) { return get(i.from[0], lane) + get(i.from[1], lane); });
+      case Code::mul_wide: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b; });
       case Code::bfe:
         if (!i.from[1].immediate || !i.from[2].immediate || i.from[2].value != 1) refuse("bfe", kernel_.name_);
         return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return 0u - (a >> b & 1u); });
       case Code::bfe_unsigned:
         if (!i.from[1].immediate || !i.from[2].immediate || i.from[2].value != 1) refuse("bfe", kernel_.name_);
         return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a >> b & 1u; });
-      case Code::mov:
-        return compute<1>(i, [](std::uint32_t a) { return a; });
-      case Code::special:
-        return each(i.to, [&](auto lane) { return i.extra == 0 ? first_thread_ + lane : block_; });
-      case Code::setp_eq:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a == b}; });
-      case Code::setp_ge:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a >= b}; });
-      case Code::setp_lt:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a < b}; });
-      case Code::setp_ne:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a != b}; });
+      case Code::mov: return compute<1>(i, [](std::uint32_t a) { return a; });
+      case Code::special: return each(i.to, [&](auto lane) { return i.extra == 0 ? first_thread_ + lane : block_; });
+      case Code::setp_eq: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a == b}; });
+      case Code::setp_ge: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a >= b}; });
+      case Code::setp_lt: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a < b}; });
+      case Code::setp_ne: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a != b}; });
       case Code::vote_any: {
         if (active_ != ~0u) refuse("a vote that not all lanes take part in", kernel_.name_);
         std::uint64_t any = 0;
@@ -224,12 +207,9 @@ class PtxKernel::Warp {
         });
       case Code::prmt:
         return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return __byte_perm(a, b, c); });
-      case Code::sub:
-        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a - b; });
-      case Code::ld_global:
-        return each(i.to, [&](auto lane) { return global_word(get(i.from[0], lane) + i.extra); });
-      case Code::ld_local:
-        return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
+      case Code::sub: return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a - b; });
+      case Code::ld_global: return each(i.to, [&](auto lane) { return global_word(get(i.from[0], lane) + i.extra); });
+      case Code::ld_local: return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
       case Code::ld_local2:
         each(i.also_to, [&](auto lane) { return local_word(i, lane, 1); });
         return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
@@ -240,8 +220,7 @@ class PtxKernel::Warp {
           local_word(i, lane, 1) = get32(i.from[2], lane);
         }
         return;
-      case Code::ld_shared:
-        return each(i.to, [&](auto lane) { return shared_word(i, lane); });
+      case Code::ld_shared: return each(i.to, [&](auto lane) { return shared_word(i, lane); });
       case Code::ld_shared2:
       case Code::ld_shared4: {
         const std::uint32_t words = i.code == Code::ld_shared2 ? 2 : 4;
@@ -274,8 +253,7 @@ class PtxKernel::Warp {
         }
         return;
       case Code::branch:
-      case Code::ret:
-        return;
+      case Code::ret: return;
     }
   }
 

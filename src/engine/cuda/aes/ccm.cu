@@ -4,7 +4,7 @@
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/serial.cuh"
 #include "engine/cuda/aes/source.cuh"
-#include "mode/ccm_format.hpp"
+#include "mode/ccm.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {

@@ -143,21 +143,16 @@ TableLayout choose_table_layout(const Conditions& now) {
   }
   const bool wants_large = now.overrides.tables == ForcedTables::tables_128 ||
                            (now.overrides.tables == ForcedTables::none && now.tuned.tables == TunedTables::tables_128);
-  throw Error(Status::engine_failure, std::string(now.device.name) + " has " + std::to_string(now.device.shared_len) +
-                                          " bytes of shared memory a block, too few for lane tables of " +
-                                          (wants_large ? "128" : "64") + " KiB");
+  throw Error(Status::engine_failure, now.device.name, " has ", now.device.shared_len,
+              " bytes of shared memory a block, too few for lane tables of ", (wants_large ? "128" : "64"), " KiB");
 }
 
 Refusal refuse(const Conditions& now, TableLayout layout, const CounterWork& work, CounterKernel kernel) {
   switch (kernel) {
-    case CounterKernel::hybrid_packed:
-      return refuse_hybrid_packed(now, layout, work);
-    case CounterKernel::packed:
-      return refuse_packed(now, work);
-    case CounterKernel::hybrid:
-      return refuse_hybrid_counter(now, layout, work);
-    case CounterKernel::tiles:
-      break;
+    case CounterKernel::hybrid_packed: return refuse_hybrid_packed(now, layout, work);
+    case CounterKernel::packed: return refuse_packed(now, work);
+    case CounterKernel::hybrid: return refuse_hybrid_counter(now, layout, work);
+    case CounterKernel::tiles: break;
   }
   return {};
 }
@@ -192,8 +187,7 @@ Refusal refuse(const Conditions& now, TableLayout layout, const TextWork& work, 
   if (kernel == TextKernel::tiles) return {};
   switch (work.mode) {
     case Mode::ctr:
-    case Mode::gcm:
-      return work.is_single ? refuse_hybrid_message(now, layout, work) : Refusal{Reason::mode};
+    case Mode::gcm: return work.is_single ? refuse_hybrid_message(now, layout, work) : Refusal{Reason::mode};
     case Mode::ecb:
     case Mode::cbc:
     case Mode::cfb:
@@ -202,8 +196,7 @@ Refusal refuse(const Conditions& now, TableLayout layout, const TextWork& work, 
       if (!work.has_only_key) return {Reason::many_keys};
       if (!are_mostly_whole(work.units, work.tiles)) return {Reason::partial_tiles};
       return refuse_hybrid_text(now, layout, work.tiles, least_text_tiles);
-    default:
-      return {Reason::mode};
+    default: return {Reason::mode};
   }
 }
 

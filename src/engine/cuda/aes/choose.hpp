@@ -2,14 +2,13 @@
 // Which AES kernel takes a launch. For each question: the candidates in the order of preference, why one of them is
 // refused, and the choice, which is the first that is not refused. Only errors allocate memory here.
 //
-// The environment (conditions.hpp) forces a candidate where the device can run it.
+// The environment (refusal.hpp) forces a candidate where the device can run it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "engine/cuda/aes/kernels.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/refusal.hpp"
 #include "mode/mode.hpp"
 

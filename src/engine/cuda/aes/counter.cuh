@@ -13,7 +13,7 @@
 // So every carry, past 8, 32 or 128 bits, is between two tiles.
 #pragma once
 
-#include "engine/cuda/aes/common_rounds.cuh"
+#include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/modes.cuh"
 #include "engine/cuda/runtime/realign.cuh"
 

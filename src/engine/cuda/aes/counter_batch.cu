@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <algorithm>
 
 #include "core/wipe.hpp"
+#include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/hybrid.hpp"
+#include "engine/cuda/aes/launch_configuration.cuh"
 #include "engine/cuda/aes/launches.hpp"
-#include "engine/cuda/aes/packed.hpp"
+#include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/inputs/keys.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -59,10 +60,8 @@ struct CounterRun {
       case CounterKernel::hybrid:
         return launch_hybrid_batch(device, stream, form, batch.is_aligned,
                                    *slice_keys<CounterSource<OneKeySource>>(*source), counting, speculation);
-      case CounterKernel::packed:
-        return launch_packed(device, stream, *source, packed(), speculation);
-      case CounterKernel::tiles:
-        return run_tiles({device, stream, choice.layout, nullptr, &*source, nullptr});
+      case CounterKernel::packed: return launch_packed(device, stream, *source, packed(), speculation);
+      case CounterKernel::tiles: return run_tiles({device, stream, choice.layout, nullptr, &*source, nullptr});
     }
   }
 
@@ -74,8 +73,7 @@ struct CounterRun {
         return launch_packed(device, stream, choice.layout, form, source, packed(), speculation);
       case CounterKernel::hybrid:
         return launch_hybrid_batch(device, stream, form, batch.is_aligned, source, counting, speculation);
-      case CounterKernel::tiles:
-        return run_tiles({device, stream, choice.layout, nullptr, nullptr, &source});
+      case CounterKernel::tiles: return run_tiles({device, stream, choice.layout, nullptr, nullptr, &source});
     }
   }
 
@@ -83,12 +81,9 @@ struct CounterRun {
     const bool lacks_ends = batch.lacks_ends && (are_ends || !is_packed(choice.kernel));
     const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages, lacks_ends}};
     switch (choice.keys) {
-      case KeySource::parameter:
-        return run_one_key(list);
-      case KeySource::bytes:
-        return launch_packed(device, stream, form, list, batch.keys, packed(), speculation);
-      case KeySource::round_keys:
-        return run_round_keys(list);
+      case KeySource::parameter: return run_one_key(list);
+      case KeySource::bytes: return launch_packed(device, stream, form, list, batch.keys, packed(), speculation);
+      case KeySource::round_keys: return run_round_keys(list);
     }
   }
 };
@@ -135,6 +130,45 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
   }
   run.run();
   return true;
+}
+
+namespace {
+
+template <class Tables>
+__global__ void __launch_bounds__(block_threads, 1)
+    encrypt_first_blocks_kernel(const __grid_constant__ FirstBlocks batch) {
+  fill_tables<Tables, false>();
+  __syncthreads();
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.count; i += stride) {
+    MessageView& view = batch.views[i];
+    const BatchSource::Key key{global(batch.round_keys) + std::size_t{most_round_keys} * view.key};
+    const LaneCipher<Tables, false, 0, BatchSource::Key> cipher(key, batch.rounds);
+    Block start = view.start;
+    Block blocks[1] = {start};
+    cipher(blocks);
+    if (batch.masks == nullptr) {
+      view.start = blocks[0];
+    } else {
+      batch.masks[i] = blocks[0];
+      start.words[3] = byte_swap(byte_swap(start.words[3]) + 1);
+      view.start = start;
+    }
+  }
+}
+
+template <class Tables>
+void launch_first_blocks(const Device& device, Stream stream, const FirstBlocks& batch) {
+  launch(&encrypt_first_blocks_kernel<Tables>,
+         parallel_configuration(device, (std::uint64_t{batch.count} + warp_len - 1) / warp_len, Tables::shared_len),
+         stream, batch);
+}
+
+}  // namespace
+
+void encrypt_first_blocks(const Device& device, Stream stream, TableLayout layout, const FirstBlocks& batch) {
+  layout == TableLayout::tables_128 ? launch_first_blocks<Tables128>(device, stream, batch)
+                                    : launch_first_blocks<Tables64>(device, stream, batch);
 }
 
 }  // namespace warpcipher::cuda::lane_table

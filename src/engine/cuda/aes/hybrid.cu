@@ -36,12 +36,9 @@ void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool invers
     case Mode::ecb:
       return inverse ? run_text<EcbDecryption>(device, stream, message, NoParameters{})
                      : run_text<EcbEncryption>(device, stream, message, NoParameters{});
-    case Mode::cbc:
-      return run_text<CbcDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
-    case Mode::cfb:
-      return run_text<CfbDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
-    default:
-      throw_failure("this mode has no hybrid kernel for a message");
+    case Mode::cbc: return run_text<CbcDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
+    case Mode::cfb: return run_text<CfbDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
+    default: throw_failure("this mode has no hybrid kernel for a message");
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include "engine/cuda/aes/table_layout.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
-#include "engine/cuda/runtime/block.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -61,9 +60,9 @@ enum class KeySource : std::uint8_t {
 
 // Counter mode of a batch.
 enum class CounterKernel : std::uint8_t {
-  hybrid_packed,  // short messages of one length, several to a tile (hybrid_packed.cuh)
+  hybrid_packed,  // short messages of one length, several to a tile (hybrid_packed_sm90a.cu)
   packed,         // short messages, several to a warp (packed.cuh)
-  hybrid,         // tiles, by tables and by logic at once (hybrid_batch.cuh)
+  hybrid,         // tiles, by tables and by logic at once (hybrid_batch_sm90a.cu)
   tiles,          // (counter.cuh)
 };
 
@@ -78,7 +77,7 @@ struct CounterChoice {
 
 // Text of a parallel mode: one message, or a batch that is not in counter mode.
 enum class TextKernel : std::uint8_t {
-  hybrid,  // (hybrid_text.cuh, hybrid_counter.cuh)
+  hybrid,  // (hybrid_text.cuh, hybrid_counter_sm90a.cu)
   tiles,   // (parallel.cuh)
 };
 

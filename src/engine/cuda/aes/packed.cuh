@@ -16,7 +16,7 @@
 
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/counter.cuh"
-#include "engine/cuda/aes/packed.hpp"
+#include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/inputs/speculation.cuh"
 

@@ -30,24 +30,16 @@ void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direc
                  const Block* saved_ciphertext, const std::uint32_t* verdicts) {
   const bool inverse = algorithm.inverse(direction);
   switch (algorithm.mode.id) {
-    case Mode::ecb:
-      return launch_either<EcbEncryption, EcbDecryption>(launch, inverse);
-    case Mode::cbc:
-      return launch_parallel<CbcDecryption>(launch, ChainParameters{saved_ciphertext});
-    case Mode::cfb:
-      return launch_parallel<CfbDecryption>(launch, ChainParameters{saved_ciphertext});
-    case Mode::cfb8:
-      return launch_parallel<Cfb8Decryption>(launch, ChainParameters{saved_ciphertext});
-    case Mode::ctr:
-      return launch_counter(launch, CounterParameters{false, nullptr});
-    case Mode::gcm:
-      return launch_counter(launch, CounterParameters{true, verdicts});
-    case Mode::xts:
-      return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
-    default:
-      break;
+    case Mode::ecb: return launch_either<EcbEncryption, EcbDecryption>(launch, inverse);
+    case Mode::cbc: return launch_parallel<CbcDecryption>(launch, ChainParameters{saved_ciphertext});
+    case Mode::cfb: return launch_parallel<CfbDecryption>(launch, ChainParameters{saved_ciphertext});
+    case Mode::cfb8: return launch_parallel<Cfb8Decryption>(launch, ChainParameters{saved_ciphertext});
+    case Mode::ctr: return launch_counter(launch, CounterParameters{false, nullptr});
+    case Mode::gcm: return launch_counter(launch, CounterParameters{true, verdicts});
+    case Mode::xts: return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
+    default: break;
   }
-  throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
+  throw Error(Status::engine_failure, algorithm.name, " has no parallel kernel");
 }
 
 void save_ciphertext_of_one(const Device& device, Stream stream, const Algorithm& algorithm, const SingleSource& source,

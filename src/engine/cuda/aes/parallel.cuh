@@ -72,12 +72,9 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
   }
   const auto launch_unrolled = [&](const auto& source) {
     switch (source.rounds) {
-      case 10:
-        return launch_kernel<Mode, Tables128, 10>(run, source, parameters);
-      case 14:
-        return launch_kernel<Mode, Tables128, 14>(run, source, parameters);
-      default:
-        return launch_kernel<Mode, Tables128, 0>(run, source, parameters);
+      case 10: return launch_kernel<Mode, Tables128, 10>(run, source, parameters);
+      case 14: return launch_kernel<Mode, Tables128, 14>(run, source, parameters);
+      default: return launch_kernel<Mode, Tables128, 0>(run, source, parameters);
     }
   };
   if (run.batch != nullptr) {

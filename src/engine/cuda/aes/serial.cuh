@@ -65,16 +65,11 @@ struct Feedback {
 inline Feedback feedback_of(Mode mode) {
   constexpr std::uint32_t all = 0xffffffffu;
   switch (mode) {
-    case Mode::cbc:
-      return {all, 0, 0, false};
-    case Mode::cfb:
-      return {0, all, all, false};
-    case Mode::cfb8:
-      return {0, all, 0, true};
-    case Mode::ofb:
-      return {0, all, 0, false};
-    default:
-      throw_failure("this mode is not serial");
+    case Mode::cbc: return {all, 0, 0, false};
+    case Mode::cfb: return {0, all, all, false};
+    case Mode::cfb8: return {0, all, 0, true};
+    case Mode::ofb: return {0, all, 0, false};
+    default: throw_failure("this mode is not serial");
   }
 }
 

@@ -220,12 +220,9 @@ template <class Tables>
 void launch_layout(const Device& device, Stream stream, const SerialChoice& choice,
                    const SerialParameters& parameters) {
   switch (parameters.batch.rounds) {
-    case 10:
-      return launch_rounds<Tables, 10>(device, stream, choice, parameters);
-    case 12:
-      return launch_rounds<Tables, 12>(device, stream, choice, parameters);
-    default:
-      return launch_rounds<Tables, 14>(device, stream, choice, parameters);
+    case 10: return launch_rounds<Tables, 10>(device, stream, choice, parameters);
+    case 12: return launch_rounds<Tables, 12>(device, stream, choice, parameters);
+    default: return launch_rounds<Tables, 14>(device, stream, choice, parameters);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "engine/cuda/chacha/launches.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::cuda {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "engine/cuda/chacha/rounds.cuh"
-#include "engine/cuda/chacha/text.cuh"
 #include "engine/cuda/inputs/message_view.hpp"
 
 namespace warpcipher::cuda::chacha {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/cuda/chacha/launches.hpp"
-#include "engine/cuda/inputs/hash_view.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::chacha {

@@ -2,7 +2,6 @@
 #include "engine/cuda/chacha/launches.hpp"
 
 #include "engine/cuda/chacha/rounds.cuh"
-#include "engine/cuda/chacha/text.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 

@@ -6,10 +6,8 @@
 #include <cstdint>
 
 #include "cipher/poly1305.hpp"
-#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
-#include "engine/cuda/runtime/block.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 #include "message/pieces.hpp"
@@ -54,7 +52,7 @@ struct TextPieces {
   std::uint32_t piece_blocks;   // ChaCha20's
 };
 
-// How the text of a message is hashed on tensor cores (matrices.cuh has the algebra). A tile of the product is 32
+// How the text of a message is hashed on tensor cores (chunks.cu has the algebra). A tile of the product is 32
 // blocks of ChaCha20, one a lane; a segment is that many tiles, with a matrix each; warps of a block of threads take
 // segments in turn.
 inline constexpr std::uint32_t tiles_of_segment = 8;

@@ -7,15 +7,29 @@
 //
 // Lane j of a message has its blocks j, j + 2^log, ..., so it goes from one to the next by r^(4 (2^log - 1) + 1). The
 // messages of a warp have the same log, the best for their lengths.
-#include "engine/cuda/chacha/launches.hpp"
-
+#include "cipher/poly1305_words.hpp"
 #include "engine/cuda/chacha/derive.cuh"
-#include "engine/cuda/chacha/words.cuh"
+#include "engine/cuda/chacha/elements.cuh"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::chacha {
+
+// Numbers modulo 2^130 - 5 as words in lanes (cipher/poly1305_words.hpp).
+using poly1305::Multiplier;
+using poly1305::Number;
+using poly1305::to_element;
+using poly1305::to_number;
+
+__device__ __forceinline__ Block clamp(const Block& r) {
+  return {{r.words[0] & 0x0fffffff, r.words[1] & 0x0ffffffc, r.words[2] & 0x0ffffffc, r.words[3] & 0x0ffffffc}};
+}
+
+__device__ __forceinline__ void add_block(Number& x, const Block& b, std::uint32_t high) {
+  x = poly1305::add(x, b.words, high);
+}
 
 // Dynamic: the records of each warp.
 extern __shared__ uint4 shared_records[];

@@ -338,16 +338,11 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
   const Source source{list, schedules.subkeys(), saved_ciphertext, schedules.rounds()};
   const bool one_key = schedules.of_one_key();
   switch (algorithm.mode.id) {
-    case warpcipher::Mode::ecb:
-      return launch_mode<EcbMode>(device, stream, source, one_key);
-    case warpcipher::Mode::cbc:
-      return launch_mode<CbcDecryption>(device, stream, source, one_key);
-    case warpcipher::Mode::cfb:
-      return launch_mode<CfbDecryption>(device, stream, source, one_key);
-    case warpcipher::Mode::cfb8:
-      return launch_mode<Cfb8Decryption>(device, stream, source, one_key);
-    default:
-      throw_failure("this mode of DES has no parallel kernel");
+    case warpcipher::Mode::ecb: return launch_mode<EcbMode>(device, stream, source, one_key);
+    case warpcipher::Mode::cbc: return launch_mode<CbcDecryption>(device, stream, source, one_key);
+    case warpcipher::Mode::cfb: return launch_mode<CfbDecryption>(device, stream, source, one_key);
+    case warpcipher::Mode::cfb8: return launch_mode<Cfb8Decryption>(device, stream, source, one_key);
+    default: throw_failure("this mode of DES has no parallel kernel");
   }
 }
 

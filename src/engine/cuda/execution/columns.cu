@@ -14,7 +14,6 @@
 #include "engine/cuda/execution/columns.hpp"
 
 #include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -31,11 +30,13 @@
 #include "engine/cuda/inputs/key_expansion.hpp"
 #include "engine/cuda/inputs/nonces.hpp"
 #include "engine/cuda/inputs/placed_columns.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/inputs/summary.hpp"
 #include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/memory.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -49,14 +50,12 @@ bool can_run(const Columns& c) {
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
   if (c.in.size() > most_buffer_len || c.out.size() > most_buffer_len || c.aad.size() > most_buffer_len) return false;
   switch (algorithm.mode.id) {
-    case Mode::gcm:
-      return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
+    case Mode::gcm: return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
     case Mode::poly1305:
     case Mode::gcm_siv:
     case Mode::ccm:  // of nonces of another length the host makes messages
       return c.iv_len == algorithm.iv_len && algorithm.takes_tag_len(c.tag_len);
-    default:
-      return c.iv_len == algorithm.iv_len && c.tag_len == 0 && c.aad.empty();
+    default: return c.iv_len == algorithm.iv_len && c.tag_len == 0 && c.aad.empty();
   }
 }
 
@@ -394,6 +393,58 @@ const Device& device_of(const Columns& c) {
     add(c.aad_lengths, "aad_lengths");
   }
   return locator.device();
+}
+
+void run_sectors(const Device& device, const Message& first, std::size_t count, Stream stream) {
+  const Algorithm& algorithm = first.algorithm();
+  const std::uint64_t text_len = first.in_len * count;
+  const StreamBuffer ivs(count * sizeof(Block), stream, Wiping::needless);
+  check(cudaMemcpyAsync(ivs.data(), first.iv, ivs.size(), cudaMemcpyHostToDevice, native(stream)),
+        "copy IVs to the device");
+  ColumnView view{};
+  view.ivs = ivs.data();
+  view.in = first.in;
+  view.out = first.out;
+  view.in_len = view.out_len = text_len;
+  view.in_len_of_all = first.in_len;
+  view.least_text_len = xts_least_text_len;
+  view.most_text_len = xts_most_text_len;
+  view.count = static_cast<std::uint32_t>(count);
+  view.keys = 1;
+  view.iv_len = sizeof(Block);
+  view.block_log = view.unit_log = static_cast<std::uint32_t>(std::countr_zero(algorithm.block_len()));
+  view.steals = true;
+  view.encrypting = first.direction == Direction::encrypt;
+  view.apart = first.in != first.out;
+  const StreamBuffer memory(sizeof(BatchSummary), stream, Wiping::needless);
+  auto* const summary = reinterpret_cast<BatchSummary*>(memory.data());
+  check(cudaMemsetAsync(summary, 0, sizeof(BatchSummary), native(stream)), "clear device memory");
+  AesKeys keys(device, stream, algorithm, first.direction);
+  DeviceBatch batch{device, stream, algorithm, first.direction};
+  batch.messages = view.count;
+  batch.units = first.units() * count;
+  batch.most_units = first.units();
+  batch.tiles = (first.units() + tile_units - 1) / tile_units * count;
+  batch.only_key = first.key;
+  batch.aes_keys = &keys;
+  batch.plan = batch.plan_of(view.room());
+  if (batch.plan.text_launch == TextLaunch::sectors) {
+    Speculation certain{};
+    certain.summary = summary;
+    certain.most_units = UINT64_MAX;
+    return lane_table::start_hybrid_rows(device, stream, view, *first.key, keys.rounds(), certain);
+  }
+  const PlanMemory plan(view.count, false, summary, stream);
+  summarize_columns(device, stream, view, plan.buffers());
+  Upload upload;
+  keys.reserve(upload, {&first.key, 1});
+  upload.allocate(stream);
+  keys.fill(upload);
+  upload.send();
+  batch.views = plan.buffers().views;
+  batch.first_tile = plan.buffers().first_tile;
+  encrypt_first_blocks(batch, nullptr);
+  execute(batch, nullptr);
 }
 
 }  // namespace warpcipher::cuda

@@ -7,11 +7,11 @@
 #include <optional>
 #include <span>
 
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 #include "engine/engine.hpp"
 #include "engine/stream.hpp"
-#include "message/columns.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 struct Message;

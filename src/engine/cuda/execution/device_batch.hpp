@@ -6,23 +6,121 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "cipher/gf128.hpp"
+#include "core/wipe.hpp"
+#include "engine/cuda/aes/launches.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/execution/launch_plan.hpp"
-#include "engine/cuda/execution/siv_keys.hpp"
-#include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/inputs/aes_keys.hpp"
 #include "engine/cuda/inputs/des_schedules.hpp"
+#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/inputs/summary.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"
+#include "message/key.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda {
+
+// The keys of a stream cipher's batch in device memory: their bytes, and the GPU's derivations from them and from each
+// message's nonce.
+struct DeviceBatch;
+
+class StreamKeys {
+ public:
+  // bytes: of the keys, one after another, in device memory.
+  void take_bytes(const std::uint8_t* bytes) { bytes_ = bytes; }
+
+  const std::uint8_t* bytes() const { return bytes_; }
+
+  // Enqueues the derivation, unless it is done. A speculative launch tells the host of the plan, and derives in any
+  // case.
+  void derive(const DeviceBatch& batch, const Speculation& speculation = {});
+
+  // Device memory, after derive(). AEADs: the halves of the one-time keys, a block for each message.
+  const chacha::KeyStream* streams() const { return streams_; }
+  const Block* r() const { return r_; }
+  const Block* s() const { return s_; }
+
+ private:
+  const std::uint8_t* bytes_ = nullptr;
+  std::optional<Upload> memory_;
+  chacha::KeyStream* streams_ = nullptr;
+  Block* r_ = nullptr;
+  Block* s_ = nullptr;
+};
+
+// Enqueues the derivation of keys, if their own kernels take its results.
+void derive_stream_keys(const DeviceBatch& batch);
+
+// Of texts of whole blocks: enqueues the tags of ciphertexts, which are written where there are no verdicts; or the
+// encryption from pieces, and the tags.
+void run_stream_tags(const DeviceBatch& batch, std::uint32_t* verdicts);
+void gather_stream(const DeviceBatch& batch, const chacha::TextPieces& pieces);
+
+// Enqueues text and tags, as execute() says.
+void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
+
+// start_text() of an AEAD. If another kernel than the one for short messages is suitable, only the keys are derived,
+// and the assumption never holds.
+void start_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
+
+}  // namespace warpcipher::cuda
+
+// The keys that AES-GCM-SIV derives for each message of a batch from its key and its nonce (RFC 8452, section 4). The
+// host derives the keys of a single message, so that kernels can have them as parameters; the GPU derives those
+// of many.
+namespace warpcipher {
+struct Message;
+}
+
+namespace warpcipher::cuda {
+
+struct DeviceBatch;
+
+class SivKeys {
+ public:
+  SivKeys(const Device& device, Stream stream, const Algorithm& algorithm);
+
+  // A single message: call reserve() before `upload` is allocated, fill() after that.
+  void reserve(Upload& upload, const Message& message);
+  void fill(Upload& upload) { of_messages_.fill(upload); }
+
+  // Enqueues the work before the text: the derivation, unless the host has done it; then `nonces` has the nonces, and
+  // views number the keys of messages.
+  void begin(const DeviceBatch& batch, Block* nonces);
+
+  // After begin().
+  const lane_table::SivMessages& messages() const { return messages_; }
+
+  // Of encryption, a key for each message.
+  AesKeys& of_messages() { return of_messages_; }
+  const Key* only_key() const { return only_key_ ? &*only_key_ : nullptr; }  // that the host has derived
+
+  // Of authentication, as GHASH takes them: one of the two.
+  const gf128::Element* hash_keys() const { return hash_keys_; }  // device memory
+  const gf128::Element* only_hash_key() const { return only_key_ ? &*only_hash_key_ : nullptr; }
+
+ private:
+  lane_table::SivMessages messages_{};
+  AesKeys of_messages_;
+  std::optional<Key> only_key_;
+  const Key* list_of_key_ = nullptr;  // read by of_messages_
+  Secret<gf128::Element> only_hash_key_;
+  std::optional<Upload> memory_;
+  const gf128::Element* hash_keys_ = nullptr;
+};
+
+// Where a kernel of aes/gcm_siv.hpp finds keys: their bytes if it takes them, else round keys, which are
+// derived.
+lane_table::SivKeySource source_of(AesKeys& keys, lane_table::TableLayout layout);
 
 struct DeviceBatch {
   const Device& device;

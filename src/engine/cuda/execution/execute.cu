@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
+#include <span>
 
+#include "cipher/aes.hpp"
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/aes/launches.hpp"
+#include "engine/cuda/chacha/choose.hpp"
+#include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/des/launches.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
+#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/inputs/texts.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
+#include "message/message.hpp"
+#include "mode/gcm_siv.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -141,19 +149,13 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
     case TextLaunch::counter:
       if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
       return b.is_gcm() ? run_gcm(b, verdicts, started) : run_rest(b, started);
-    case TextLaunch::tiles:
-      return run_tiles(b);
-    case TextLaunch::serial:
-      return run_serial(b);
-    case TextLaunch::ccm:
-      return run_ccm(b, verdicts);
-    case TextLaunch::bitslice:
-      return run_bitslice(b);
-    case TextLaunch::serial_des:
-      return run_serial_des(b);
+    case TextLaunch::tiles: return run_tiles(b);
+    case TextLaunch::serial: return run_serial(b);
+    case TextLaunch::ccm: return run_ccm(b, verdicts);
+    case TextLaunch::bitslice: return run_bitslice(b);
+    case TextLaunch::serial_des: return run_serial_des(b);
     case TextLaunch::stream:
-    case TextLaunch::aead:
-      return started ? void() : run_stream_cipher(b, verdicts);
+    case TextLaunch::aead: return started ? void() : run_stream_cipher(b, verdicts);
     case TextLaunch::by_itself:  // run_message()
     case TextLaunch::sectors:    // start_hybrid_rows()
       break;
@@ -169,6 +171,134 @@ std::optional<CounterChoice> start_text(const DeviceBatch& b, std::uint32_t* ver
   const auto& [work, chosen] = *b.plan.counter;
   if (!lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), chosen, work.form, speculation)) return {};
   return chosen;
+}
+
+namespace {
+
+chacha::NonceForm form_of(const Algorithm& algorithm) {
+  if (!algorithm.is_aead()) return chacha::NonceForm::counter_first;
+  return algorithm.cipher.id == CipherId::xchacha20 ? chacha::NonceForm::extended : chacha::NonceForm::nonce;
+}
+
+chacha::Batch batch_of(const DeviceBatch& b) {
+  return {b.views, b.first_tile, b.stream_keys->streams(), b.messages, b.tiles, b.units, b.most_units};
+}
+
+chacha::Messages messages_of(const DeviceBatch& b, std::uint32_t* verdicts) {
+  return {b.views, b.hashes.views, b.stream_keys->bytes(), b.messages, form_of(b.algorithm), verdicts};
+}
+
+chacha::Tags tags_of(const DeviceBatch& b, std::uint32_t* verdicts) {
+  return {b.hashes.views,        b.hashes.first_chunk,      b.stream_keys->r(), b.stream_keys->s(), b.hashes.chunks,
+          b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,           b.are_parts};
+}
+
+}  // namespace
+
+void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
+  if (streams_ != nullptr) return;
+  const std::uint32_t of_aead = b.algorithm.is_aead() ? b.messages : 0;
+  memory_.emplace();
+  const auto streams = memory_->reserve_on_device<chacha::KeyStream>(b.messages);
+  const auto r = memory_->reserve_on_device<Block>(of_aead);
+  const auto s = memory_->reserve_on_device<Block>(of_aead);
+  memory_->allocate(b.stream);
+  streams_ = memory_->device(streams);
+  if (of_aead != 0) {
+    r_ = memory_->device(r);
+    s_ = memory_->device(s);
+  }
+  chacha::prepare(b.device, b.stream,
+                  {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), b.are_parts, streams_, r_, s_},
+                  speculation);
+}
+
+void derive_stream_keys(const DeviceBatch& b) {
+  if (!b.algorithm.is_aead() || b.plan.aead->chosen == AeadKernel::chunks) b.stream_keys->derive(b);
+}
+
+void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
+  if (!b.algorithm.is_aead()) {
+    b.stream_keys->derive(b);
+    return chacha::add_key_streams(b.device, b.stream, b.plan.stream->chosen, batch_of(b));
+  }
+  const bool encrypting = b.direction == Direction::encrypt;
+  if (b.plan.aead->chosen == AeadKernel::lanes) {
+    return chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, encrypting, {});
+  }
+  b.stream_keys->derive(b);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts),
+                     encrypting ? chacha::Pass::encrypt : chacha::Pass::decrypt);
+}
+
+void run_stream_tags(const DeviceBatch& b, std::uint32_t* verdicts) {
+  b.stream_keys->derive(b);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts), chacha::Pass::hash);
+}
+
+void gather_stream(const DeviceBatch& b, const chacha::TextPieces& pieces) {
+  b.stream_keys->derive(b);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, nullptr), chacha::Pass::gather, pieces);
+}
+
+void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {
+  if (b.plan.aead->chosen == AeadKernel::chunks) {
+    speculation.least_units = UINT64_MAX;
+    return b.stream_keys->derive(b, speculation);
+  }
+  speculation.most_units = longest_by_lanes(conditions_of(b.device), b.plan.aead->work);
+  chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, b.direction == Direction::encrypt,
+                       speculation);
+}
+
+namespace {
+
+// AES in constant time, as a cipher of the mode's template.
+struct BlockCipher {
+  const aes::Schedule& schedule;
+  void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const { aes::encrypt_block(schedule, in, out); }
+};
+
+}  // namespace
+
+SivKeys::SivKeys(const Device& device, Stream stream, const Algorithm& algorithm)
+    : of_messages_(device, stream, algorithm, Direction::encrypt) {}
+
+void SivKeys::reserve(Upload& upload, const Message& message) {
+  const Algorithm& algorithm = message.algorithm();
+  Secret<GcmSiv::Keys> derived;
+  GcmSiv::derive(BlockCipher{aes_key_state(*message.key).schedule}, algorithm.key_len(), message.iv, *derived);
+  *only_hash_key_ = gf128::load_polyval_key(derived->authentication);
+  only_key_.emplace(algorithm, std::span<const std::uint8_t>(derived->encryption, algorithm.key_len()));
+  list_of_key_ = &*only_key_;
+  of_messages_.reserve(upload, {&list_of_key_, 1});
+}
+
+void SivKeys::begin(const DeviceBatch& b, Block* nonces) {
+  messages_ = {b.views, b.hashes.views, b.messages, nonces};
+  if (!only_key_) {
+    memory_.emplace();
+    const auto bytes = memory_->reserve_on_device<std::uint8_t>(b.algorithm.key_len() * b.messages);
+    const auto hash_keys = memory_->reserve_on_device<gf128::Element>(b.messages);
+    memory_->allocate(b.stream);
+    const TableLayout layout = choose_table_layout(conditions_of(b.device));
+    lane_table::derive_siv_keys(b.device, b.stream, layout, messages_, source_of(*b.aes_keys, layout),
+                                {memory_->device(bytes), memory_->device(hash_keys)});
+    of_messages_.take_bytes(memory_->device(bytes), b.messages);
+    hash_keys_ = memory_->device(hash_keys);
+  }
+  const auto given = b.direction == Direction::encrypt ? lane_table::GivenTag::none
+                     : b.computes_tags                 ? lane_table::GivenTag::mask
+                                                       : lane_table::GivenTag::tag;
+  lane_table::begin_siv_messages(b.device, b.stream, messages_, given);
+}
+
+lane_table::SivKeySource source_of(AesKeys& keys, TableLayout layout) {
+  if (keys.bytes() != nullptr && keys.rounds() == 10 && layout == TableLayout::tables_128) {
+    return {keys.rounds(), nullptr, keys.bytes()};
+  }
+  keys.derive();
+  return {keys.rounds(), keys.round_keys(), nullptr};
 }
 
 }  // namespace warpcipher::cuda

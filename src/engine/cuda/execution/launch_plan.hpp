@@ -12,10 +12,9 @@
 #include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/chacha/choose.hpp"
 #include "engine/cuda/ghash/choose.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
-#include "engine/decision.hpp"
-#include "engine/policy.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
+#include "engine/device_engine.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda {

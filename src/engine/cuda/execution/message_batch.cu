@@ -17,8 +17,8 @@
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "mode/ccm_format.hpp"
-#include "mode/gcm_counter.hpp"
+#include "mode/ccm.hpp"
+#include "mode/gcm.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -156,9 +156,8 @@ void MessageBatch::measure() {
   batch_.hashes.work.messages = group_.size();
   batch_.hashes.work.keys = batch_.is_gcm_siv() ? group_.size() : keys_.size();
   if (batch_.tiles > most_tiles) {
-    throw Error(Status::engine_failure, std::string(batch_.algorithm.name) + ": " + std::to_string(batch_.tiles) +
-                                            " tiles of 256 units in one batch, at most " + std::to_string(most_tiles) +
-                                            " can be run at once: cut the batch");
+    throw Error(Status::engine_failure, batch_.algorithm.name, ": ", batch_.tiles,
+                " tiles of 256 units in one batch, at most ", most_tiles, " can be run at once: cut the batch");
   }
 }
 

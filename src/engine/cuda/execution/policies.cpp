@@ -6,8 +6,7 @@
 #include <type_traits>
 
 #include "engine/cuda/aes/kernels.hpp"
-#include "engine/cuda/ghash/algorithm.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::cuda {

@@ -90,15 +90,14 @@ Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, F
 void check_forced(const Conditions& now, const Work& work) {
   const ForcedGhash forced = now.overrides.ghash;
   if (forced == ForcedGhash::warpgroups && !ghash::has_warpgroup_products(now.device)) {
-    throw Error(Status::engine_failure,
-                std::string(now.device.name) + " cannot run GHASH by warpgroups: it needs compute capability 9.0");
+    throw Error(Status::engine_failure, now.device.name,
+                " cannot run GHASH by warpgroups: it needs compute capability 9.0");
   }
   const bool needs_tensor_cores = forced == ForcedGhash::tensor || (forced == ForcedGhash::rows && work.keys == 1);
   if (needs_tensor_cores && !ghash::has_tensor_ghash(now.device, work.keys)) {
-    throw Error(Status::engine_failure,
-                std::string(now.device.name) + " cannot run GHASH on tensor cores for " + std::to_string(work.keys) +
-                    " keys: it needs compute capability 8.x or 9.x and " +
-                    std::to_string(ghash::tensor_shared_len(work.keys)) + " bytes of shared memory a block");
+    throw Error(Status::engine_failure, now.device.name, " cannot run GHASH on tensor cores for ", work.keys,
+                " keys: it needs compute capability 8.x or 9.x and ", ghash::tensor_shared_len(work.keys),
+                " bytes of shared memory a block");
   }
 }
 
@@ -111,14 +110,12 @@ Refusal refuse(const Conditions& now, const Work& work, GhashAlgorithm algorithm
   if (algorithm == GhashAlgorithm::tensor_rows) return refuse_rows(now, work, wanted);
   if (wanted == ForcedGhash::rows) wanted = ForcedGhash::none;
   switch (algorithm) {
-    case GhashAlgorithm::few_lanes:
-      return refuse_few_lanes(now, work, wanted);
+    case GhashAlgorithm::few_lanes: return refuse_few_lanes(now, work, wanted);
     case GhashAlgorithm::tensor_one_key:
       return work.keys == 1 ? refuse_chunks_on_tensor_cores(now, work, wanted) : Refusal{Reason::many_keys};
     case GhashAlgorithm::tensor_many_keys:
       return work.keys != 1 ? refuse_chunks_on_tensor_cores(now, work, wanted) : Refusal{Reason::one_key};
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -5,8 +5,7 @@
 
 #include <array>
 
-#include "engine/cuda/ghash/algorithm.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::cuda {

@@ -3,15 +3,15 @@
 //
 //   P_k = sum of X_i H^(e-1-i) over the chunk's blocks, e its end
 //
-// on tensor cores (tensor.cuh, warpgroup.cuh) or by the kernel here. Then a warp, or a block of threads, takes each
-// message: it sums P_k (H^c)^(K-1-k), where c is the number of blocks of a chunk and K the number of chunks. This is
-// the same sum with H^c in place of H. It adds the lengths, and writes or checks the tag.
+// on tensor cores (tensor.cuh, warpgroup_sm90a.cu) or by the kernel here. Then a warp, or a block of threads, takes
+// each message: it sums P_k (H^c)^(K-1-k), where c is the number of blocks of a chunk and K the number of chunks. This
+// is the same sum with H^c in place of H. It adds the lengths, and writes or checks the tag.
 //
 // Here lane l of w lanes takes blocks l, l + w, ... by Horner's rule in H^w; then products join the lanes. All factors
 // are powers 2^j of H or of H^c.
 //
 // For many short messages, joining 32 lanes would take longer than hashing. So four lanes take a whole message, with
-// its tag: here or, with one key, on tensor cores (message_rows.cuh).
+// its tag: here or, with one key, on tensor cores (tensor.cu).
 #include "engine/cuda/ghash/launches.hpp"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 #include "cipher/gf128.hpp"
 #include "engine/cuda/ghash/launches.hpp"
-#include "engine/cuda/inputs/hash_view.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 

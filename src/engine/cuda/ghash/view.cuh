@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a message as GHASH reads them (inputs/hash_view.hpp), and how a warp finds its chunk.
+// The blocks of a message as GHASH reads them (inputs/message_view.hpp), and how a warp finds its chunk.
 #pragma once
 
+#include "cipher/gf128.hpp"
 #include "engine/cuda/ghash/launches.hpp"
-#include "engine/cuda/inputs/element.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/realign.cuh"
+
+namespace warpcipher::cuda {
+
+// Elements of GF(2^128) and the blocks that hold them (SP 800-38D, section 6.3).
+__device__ __forceinline__ gf128::Element to_element(const Block& block) {
+  return {std::uint64_t{byte_swap(block.words[0])} << 32 | byte_swap(block.words[1]),
+          std::uint64_t{byte_swap(block.words[2])} << 32 | byte_swap(block.words[3])};
+}
+
+__device__ __forceinline__ Block to_block(const gf128::Element& element) {
+  return {
+      {byte_swap(static_cast<std::uint32_t>(element.high >> 32)), byte_swap(static_cast<std::uint32_t>(element.high)),
+       byte_swap(static_cast<std::uint32_t>(element.low >> 32)), byte_swap(static_cast<std::uint32_t>(element.low))}};
+}
+
+}  // namespace warpcipher::cuda
 
 namespace warpcipher::cuda::ghash {
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 
-#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"

@@ -12,6 +12,7 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/pinned_pool.hpp"
 
 namespace warpcipher::cuda {

@@ -13,7 +13,7 @@
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/engine.hpp"
 #include "engine/stream.hpp"
-#include "message/columns.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

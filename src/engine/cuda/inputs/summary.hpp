@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a columnar batch, made on the GPU: the work of src/dispatch/columns.cpp, check_messages() and make_plan()
+// The plan of a columnar batch, made on the GPU: the work of src/dispatch/run.cpp, check_messages() and make_plan()
 // on the host. A batch passes here only if it would pass there. A correct batch may be refused if its outputs are not
 // in the order of its messages.
 #pragma once
@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
-#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"

@@ -2,7 +2,7 @@
 // A 128-bit block in registers, and the text of a tile: loads and stores blocks at any alignment and of any length.
 #pragma once
 
-#include "engine/cuda/runtime/block.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 
 namespace warpcipher::cuda {

@@ -153,9 +153,8 @@ int find_device_of(const void* pointer, const std::string& what, int before) {
   }
   if (attributes.type == cudaMemoryTypeManaged) return before;
   if (before >= 0 && attributes.device != before) {
-    throw Error(Status::invalid_argument, what + " lies on GPU " + std::to_string(attributes.device) +
-                                              ", what came before it on GPU " + std::to_string(before) +
-                                              ": run one batch a GPU");
+    throw Error(Status::invalid_argument, what, " lies on GPU ", attributes.device, ", what came before it on GPU ",
+                before, ": run one batch a GPU");
   }
   return attributes.device;
 }
@@ -181,8 +180,8 @@ const Device& find_device(int index) {
   for (const Device& device : devices().list) {
     if (device.index == index) return device;
   }
-  throw Error(Status::engine_failure, "GPU " + std::to_string(index) + " cannot run this library: it needs compute " +
-                                          "capability " + capability(least_major, least_minor) + " or newer");
+  throw Error(Status::engine_failure, "GPU ", index, " cannot run this library: it needs compute ", "capability ",
+              capability(least_major, least_minor), " or newer");
 }
 
 void TextLocator::add(const void* pointer, const char* what, std::size_t message) {
@@ -234,8 +233,8 @@ std::vector<int> devices_for_host_data() {
       const bool known = std::any_of(devices().list.begin(), devices().list.end(),
                                      [&](const Device& device) { return device.index == index; });
       if (error != std::errc() || !known || (after != end && *after != ',')) {
-        throw Error(Status::invalid_argument, "WARPCIPHER_DEVICES is '" + wanted.substr(0, 64) +
-                                                  "': expected all, or numbers of usable GPUs such as 0,1");
+        throw Error(Status::invalid_argument, "WARPCIPHER_DEVICES is '", wanted.substr(0, 64),
+                    "': expected all, or numbers of usable GPUs such as 0,1");
       }
       if (std::find(chosen.begin(), chosen.end(), index) == chosen.end()) chosen.push_back(index);
       at = after;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/host_device.hpp"
+
 namespace warpcipher::cuda {
 
 // The facts that the choice of kernels depends on.
@@ -17,5 +19,16 @@ struct Device {
   std::uint32_t multiprocessors;
   std::size_t shared_len;  // bytes of shared memory a block may ask for
 };
+
+// A 128-bit block, on host and device.
+
+// Words as a little-endian machine loads them: byte i of the block is byte i % 4 of words[i / 4].
+struct alignas(16) Block {
+  std::uint32_t words[4];
+};
+
+WARPCIPHER_HD inline Block operator^(const Block& a, const Block& b) {
+  return {{a.words[0] ^ b.words[0], a.words[1] ^ b.words[1], a.words[2] ^ b.words[2], a.words[3] ^ b.words[3]}};
+}
 
 }  // namespace warpcipher::cuda

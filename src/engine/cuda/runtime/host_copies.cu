@@ -7,8 +7,9 @@
 
 #include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/check.hpp"
-#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
 
 namespace warpcipher::cuda {
 namespace {

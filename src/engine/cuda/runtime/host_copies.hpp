@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <span>
 
-#include "engine/device_copy.hpp"
+#include "engine/device_engine.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher::cuda {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/pinned_pool.hpp"
 
 #include <cuda_runtime_api.h>

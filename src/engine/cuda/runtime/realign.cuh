@@ -71,14 +71,10 @@ template <int N>
 __device__ __forceinline__ void join_rows(Block (&rows)[N], const Block& before, bool is_last, std::uint32_t begin) {
   const std::uint32_t bits = 8 * (begin % 4);
   switch (begin / 4) {
-    case 0:
-      return join_quarter<0>(rows, before, is_last, bits);
-    case 1:
-      return join_quarter<1>(rows, before, is_last, bits);
-    case 2:
-      return join_quarter<2>(rows, before, is_last, bits);
-    default:
-      return join_quarter<3>(rows, before, is_last, bits);
+    case 0: return join_quarter<0>(rows, before, is_last, bits);
+    case 1: return join_quarter<1>(rows, before, is_last, bits);
+    case 2: return join_quarter<2>(rows, before, is_last, bits);
+    default: return join_quarter<3>(rows, before, is_last, bits);
   }
 }
 

@@ -2,7 +2,6 @@
 #include "engine/cuda/runtime/stream_pool.hpp"
 
 #include <cuda_runtime_api.h>
-
 #include <map>
 #include <mutex>
 #include <new>
