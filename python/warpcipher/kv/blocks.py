@@ -196,6 +196,8 @@ class Blocks:
             flat = flat if self._torch is not None else flat.numpy(force=name == "sealed")
         else:
             view = memoryview(memory)
+            if not view.c_contiguous:
+                raise ValueError(f"{name} is not contiguous")
             if name == "out" and view.readonly:
                 raise ValueError("out is read-only")
             flat = self._numpy.asarray(view.cast("B") if view.nbytes else bytearray())

@@ -200,6 +200,11 @@ def test_what_does_not_fit(library: str) -> None:
             vault.open(wrong, blocks, [1, 2], identity=who)
     with pytest.raises(ValueError, match="read-only"):
         vault.seal(blocks, [1, 2], bytes(2 * size), identity=who)
+    strided = np.zeros((2, 2 * size), np.uint8)[:, ::2]
+    with pytest.raises(ValueError, match="out is not contiguous"):
+        vault.seal(blocks, [1, 2], strided, identity=who)
+    with pytest.raises(ValueError, match="sealed is not contiguous"):
+        vault.open(strided, blocks, [1, 2], identity=who)
     with pytest.raises(ValueError, match="sealed has 1 blocks"):
         vault.open([bytes(size)], blocks, [1, 2], identity=who)
     for axis in (-1, 4, 5):
