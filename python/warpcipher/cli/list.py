@@ -83,7 +83,7 @@ def list(
 def _manifest_of(path: str) -> str:
     """The manifest that a path or URL stands for: it, or the folder that it is in."""
     if is_url(path):
-        return path if path.endswith(f"/{NAME}") else f"{path.rstrip('/')}/{NAME}"
+        return path if path.endswith(f"/{NAME}") else f"{path.removesuffix('/')}/{NAME}"
     if os.path.isdir(path):
         return os.path.join(path, NAME)
     if os.path.basename(path) in (NAME, JOURNAL):

@@ -85,7 +85,7 @@ class ObjectKeys(ObjectRun):
             if not stores.is_url(path):
                 raise usage(f"{shown(path)} is no URL: give URLs only, or none")
             if is_prefix(path):
-                require_no_tree_at(path.rstrip("/"))  # the job itself looks below it
+                require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
                 journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")
                 yield Plan(Items({"": path}, frozenset({""})), path, journal=journal)
                 continue

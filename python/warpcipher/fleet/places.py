@@ -98,7 +98,7 @@ def real(place: str) -> str:
 
 def join(place: str, name: str) -> str:
     """The path or URL of a name below a folder or prefix."""
-    return f"{place.rstrip('/') if name else place}/{name}" if place != "/" else f"/{name}"
+    return f"{place.removesuffix('/') if name else place}/{name}" if place != "/" else f"/{name}"
 
 
 def split(place: str) -> tuple[str, str]:
@@ -120,7 +120,7 @@ def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterato
     if not stores.is_url(root):
         yield from _walk(root, "", keys)
         return
-    start = root.rstrip("/") + "/"
+    start = root.removesuffix("/") + "/"
     for info in stores.listing(start):
         name = info.url[len(start) :]
         if not name and info.size:

@@ -78,12 +78,13 @@ class Probed:
 
 
 def opened_in(root: str | os.PathLike[str]) -> Opened:
-    """Opens the files of a tree by their names in it. root: a path or URL."""
+    """Opens the files of a tree by their names in it. root: a path, or a URL without a slash at
+    its end."""
 
     @contextlib.contextmanager
     def opened(name: str) -> Iterator[Reader]:
         if stores.is_url(root):
-            with stores.open_object(f"{root.rstrip('/')}/{name}") as found:
+            with stores.open_object(f"{root}/{name}") as found:
                 yield found
             return
         descriptor = open_regular(os.path.join(root, name))

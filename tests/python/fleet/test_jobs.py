@@ -399,6 +399,16 @@ def test_objects_whose_names_end_in_a_slash(store: StepStore, there: Path) -> No
     assert plain(store, "back/") == expected
 
 
+def test_prefixes_that_end_in_slashes(store: StepStore, there: Path) -> None:
+    """a// is not all that lies below a/."""
+    store.put("in/a//x", b"text")
+    do("encrypt", "step://in/a//", "-o", "step://out//")
+    assert plain(store, "out/").keys() == {"/MANIFEST.warpcipher", "/x.cobblestone"}
+    assert do("list", "step://out//").split()[-1] == "x"
+    do("decrypt", "step://out//", "-o", "step://back/")
+    assert plain(store, "back/") == {"x": b"text"}
+
+
 @pytest.mark.parametrize("more", [(), ("--no-manifest",)])
 @pytest.mark.parametrize("out", ["step://back", "back"])
 def test_the_right_key_after_a_wrong_one(
