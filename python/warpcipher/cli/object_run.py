@@ -47,6 +47,7 @@ from .errors import (
     shown,
     translate,
     usage,
+    warn,
 )
 from .jobs import STANDARD
 from .report import Progress, on_terminal, readable_size, show_time
@@ -340,6 +341,9 @@ class ObjectRun(Transfer):
                     + "; ".join(parts)
                     + "; --no-manifest decrypts the present objects, unchecked"
                 ) from None
+        if not counts.listed:
+            places = ", ".join(map(shown, job.work.items.roots.values()))
+            warn(f"{places}: there is no object that this run takes")
         for field in ("done", "done_bytes", "before", "failed", "skipped"):
             setattr(total, field, getattr(total, field) + getattr(counts, field))
 

@@ -399,6 +399,14 @@ def test_objects_whose_names_end_in_a_slash(store: StepStore, there: Path) -> No
     assert plain(store, "back/") == expected
 
 
+@pytest.mark.parametrize("given", [("step://on/",), ("step://in/", "--include", "*.none")])
+def test_a_run_that_takes_nothing_says_so(
+    store: StepStore, there: Path, given: tuple[str, ...]
+) -> None:
+    text = do("encrypt", *given, "-o", "step://out/")
+    assert f"warning: {given[0]}: there is no object that this run takes" in text
+
+
 def test_prefixes_that_end_in_slashes(store: StepStore, there: Path) -> None:
     """a// is not all that lies below a/."""
     store.put("in/a//x", b"text")
