@@ -154,13 +154,17 @@ def warn(message: str) -> None:
 
 def shown(path: str | os.PathLike[str]) -> str:
     """A path fit for a terminal: control characters and bytes that are not text are escaped. A
-    secret key that was given for a path is not shown."""
+    secret key that was given for a path is not shown, nor a password in a URL."""
     text = withheld(os.fspath(path))
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def withheld(text: str) -> str:
-    """The text, or a stand-in if it has a secret key of age or a PEM."""
+    """The text without the password of a URL; a stand-in if it has a secret key of age or a PEM."""
+    if "://" in text:
+        from warpcipher.stores.store import shown as without_password
+
+        text = without_password(text)
     if "-" not in text:  # as nearly always
         return text
     from warpcipher.keys.decode import is_secret

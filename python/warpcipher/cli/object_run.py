@@ -48,6 +48,7 @@ from .errors import (
     translate,
     usage,
     warn,
+    withheld,
 )
 from .jobs import STANDARD
 from .report import Progress, on_terminal, readable_size, show_time
@@ -382,14 +383,17 @@ class ObjectRun(Transfer):
             return
         item = about if isinstance(about, Skipped) else about.item
         place = self._doing.items.place(item.name)
-        line: dict[str, Any] = {"input": place, "output": self._place_of(item), "state": state}
+        output = self._place_of(item)
+        line: dict[str, Any] = {"input": withheld(place), "output": output, "state": state}
+        if output is not None:
+            line["output"] = withheld(output)
         if isinstance(about, Skipped):
             self._report.skip(place, about.reason)
             line["reason"] = about.reason
         elif state != "complete":
             line |= {"seconds": round(about.seconds, 6), "attempts": about.attempts}
             if about.error is not None:
-                failure = self._fail(place, about.error, str(line["output"]))
+                failure = self._fail(place, about.error, str(output))
                 line |= {"error": failure.message, "exit_code": failure.exit_code}
         done = None if isinstance(about, Skipped) else about.done
         if done is not None:
@@ -442,7 +446,7 @@ class ObjectRun(Transfer):
             "skipped": total.skipped,
             "failed": total.failed,
             "failures": [
-                {"input": path, "error": error.message, "exit_code": error.exit_code}
+                {"input": withheld(path), "error": error.message, "exit_code": error.exit_code}
                 for path, error in self._report.failures
             ],
         }

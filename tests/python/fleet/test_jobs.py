@@ -407,6 +407,18 @@ def test_a_run_that_takes_nothing_says_so(
     assert f"warning: {given[0]}: there is no object that this run takes" in text
 
 
+def test_no_password_of_a_url_is_shown(store: StepStore, there: Path) -> None:
+    store.put("me:secret@in/a", b"text")
+    store.put("me:secret@in/b/", b"text")  # which fails
+    text = ""
+    for more, code in ((["-n"], 0), (["--json", "--report", "report"], 4), (["--force"], 4)):
+        given = ("encrypt", "step://me:secret@in/", "-o", "step://out/", *more)
+        text += do(*given, expect=code)
+    text += do("decrypt", "step://me:secret@in/", "-o", "step://new/", expect=3)
+    assert "step://***@in/" in text
+    assert "secret" not in text + Path("report").read_text()
+
+
 def test_prefixes_that_end_in_slashes(store: StepStore, there: Path) -> None:
     """a// is not all that lies below a/."""
     store.put("in/a//x", b"text")
