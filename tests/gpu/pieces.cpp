@@ -152,25 +152,27 @@ class Cache {
     return bytes;
   }
 
-  std::uint8_t* at(std::size_t block, std::size_t piece) const {
-    return memory_.data + shape_.shift + step_ * block + gap_ * piece;
+  std::uint8_t* at(std::size_t block) const { return memory_.data + shape_.shift + step_ * block; }
+
+  // A block as it lies, with what is between its pieces.
+  Bytes image_of(const Bytes& text) const {
+    Bytes image(gap_ * shape_.pieces, 0x33);
+    for (std::size_t p = 0; p < shape_.pieces; ++p) {
+      std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(shape_.len * p), shape_.len,
+                  image.begin() + static_cast<std::ptrdiff_t>(gap_ * p));
+    }
+    return image;
   }
 
   void write_block(std::size_t block, const Bytes& text) {
-    for (std::size_t p = 0; p < shape_.pieces; ++p) {
-      must(cudaMemset(at(block, p) + shape_.len, 0x33, gap_ - shape_.len), "cudaMemset");
-      must(cudaMemcpy(at(block, p), text.data() + shape_.len * p, shape_.len, cudaMemcpyHostToDevice), "cudaMemcpy");
-    }
+    const Bytes image = image_of(text);
+    must(cudaMemcpy(at(block), image.data(), image.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
 
   bool blocks_are_right() const {
     for (std::size_t b = 0; b < blocks_; ++b) {
-      Bytes expected(gap_ * shape_.pieces, 0x33);
-      for (std::size_t p = 0; p < shape_.pieces; ++p) {
-        std::copy_n(texts_[b].begin() + static_cast<std::ptrdiff_t>(shape_.len * p), shape_.len,
-                    expected.begin() + static_cast<std::ptrdiff_t>(gap_ * p));
-      }
-      if (read(at(b, 0), expected.size()) != expected) return false;
+      const Bytes expected = image_of(texts_[b]);
+      if (read(at(b), expected.size()) != expected) return false;
     }
     return true;
   }

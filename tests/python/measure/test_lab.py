@@ -40,13 +40,9 @@ def test_published_values_name_their_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", lab.PAPERS)
-def test_page_has_every_variant_and_parameter(name: str) -> None:
+def test_page_has_its_pictures(name: str) -> None:
     assert f"lab/{name}.md" in (DOCS / "lab.md").read_text()
     page = (DOCS / "lab" / f"{name}.md").read_text()
-    for variant in lab.variants(name):
-        assert f"`{variant}`" in page
-    for parameter in lab.PAPERS[name].parameters:
-        assert f"`{parameter.name}`" in page
     for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", page):
         assert (DOCS / "lab" / picture).is_file()
 
@@ -255,6 +251,8 @@ def test_command_lists_the_papers(tmp_path: Path) -> None:
         assert entry["name"] in text
         for variant in entry["variants"]:
             assert variant["name"] in text
+        for parameter in lab.PAPERS[entry["name"]].parameters:
+            assert f"--set {parameter.name}=" in text
     assert "not constant time" in text
 
 
