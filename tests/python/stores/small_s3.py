@@ -61,14 +61,21 @@ class Joined:
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
+    def part(self, first: int, end: int) -> Joined:
+        """The same memory."""
+        pieces: list[Content] = []
+        for one in self._parts:
+            if first < len(one) and end > 0:
+                low, high = max(0, first), min(end, len(one))
+                is_joined = isinstance(one, Joined)
+                pieces.append(one.part(low, high) if is_joined else memoryview(one)[low:high])
+            first, end = first - len(one), end - len(one)
+        return Joined(pieces)
+
     def __getitem__(self, where: slice) -> bytes:
         first, end, _ = where.indices(len(self))
-        pieces = []
-        for part in self._parts:
-            if first < len(part) and end > 0:
-                pieces.append(part[max(0, first) : end])
-            first, end = first - len(part), end - len(part)
-        return b"".join(pieces)
+        pieces = self.part(first, end)._parts
+        return b"".join(one[:] if isinstance(one, Joined) else one for one in pieces)
 
 
 Content = bytes | memoryview | Joined
@@ -230,7 +237,7 @@ def _get(store: Store, request: Request) -> Answer:
         return 412, error("PreconditionFailed"), {}
     headers = {"ETag": etag, "Last-Modified": "Sun, 29 Nov 2026 07:00:00 GMT"}
     if "range" not in request.headers:
-        return 200, data[:], headers
+        return 200, data if request.method == "HEAD" else data[:], headers
     first, end = spans(request.headers["range"], len(data))
     if first >= len(data):
         return 416, error("InvalidRange"), {}
@@ -286,7 +293,7 @@ def _copy(store: Store, request: Request) -> Answer:
     if request.headers.get("x-amz-copy-source-if-match", etag).strip('"') != etag.strip('"'):
         return 412, error("PreconditionFailed"), {}
     first, end = spans(request.headers["x-amz-copy-source-range"], len(data))
-    part = data[first:end] if isinstance(data, Joined) else memoryview(data)[first:end]
+    part = Joined([data]).part(first, end)
     new = f'"{etag_of(part)}"'
     store.uploads[request.query["uploadId"]][1][int(request.query["partNumber"])] = part, new
     return 200, element("CopyPartResult", ETag=new), {}
