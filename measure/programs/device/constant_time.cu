@@ -14,6 +14,7 @@
 // Exits 1 when a kernel of the library shows what it should not, or the control nothing.
 #include <cmath>
 #include <functional>
+#include <random>
 
 #include "device.hpp"
 #include "engine/cuda/aes/cipher.cuh"

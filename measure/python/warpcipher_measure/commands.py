@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from warpcipher.cli import names as completion
-from warpcipher.cli.conflicts import Folders
 from warpcipher.cli.errors import ENGINE, Command, epilog, shown, usage
 from warpcipher.cli.files import open_output
 from warpcipher.cli.report import on_terminal
@@ -108,13 +107,9 @@ def _watch(news: object) -> None:
 )
 @click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--png", metavar="FILE", help="Write plots.")
-@click.option("--html", metavar="FILE", help="Write a page with plots.")
-@click.option("-f", "--force", is_flag=True, help="Replace the files of --png and --html.")
-def bench(
-    as_json: bool, as_csv: bool, png: str | None, html: str | None, force: bool, **asked: Any
-) -> None:
+@click.option("-f", "--force", is_flag=True, help="Replace the file of --png.")
+def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
     """Measure how fast this machine encrypts, and how near that is to its bounds.
 
     Rates are GB/s of text (10^9 bytes), the median with the least and the most, through the Python
@@ -123,46 +118,30 @@ def bench(
 
     \b
     warpcipher bench
-    warpcipher bench --algorithm aes-256-gcm --size 16..1GiB --html report.html
+    warpcipher bench --algorithm aes-256-gcm --size 16..1GiB --png report.png
     warpcipher bench --residence file --folder /mnt/data --against openssl
     """
     import warpcipher as wc
     from warpcipher.arguments import parse_size
 
     from . import bench as measuring
-    from . import plots, report
+    from . import plots
     from .settings import parse_sizes
 
-    if as_json and as_csv:
-        raise usage("--json and --csv both go to standard output: give one")
     if "all" in asked["algorithms"]:
         asked["algorithms"] = tuple(entry.name for entry in wc.algorithms())
     asked["sizes"] = tuple(size for text in asked["sizes"] for size in parse_sizes(text))
     if asked["message"] is not None:
         asked["message"] = parse_size(asked["message"])
     settings = measuring.Settings(**asked)
-    if png is not None and html is not None:
-        folders = Folders()
-        if folders.entry(png) == folders.entry(html):
-            raise usage("--png and --html name the same file")
     with contextlib.ExitStack() as stack:
         # Opened before measuring, so that a name that cannot be written is refused at once.
-        outputs = {
-            form: stack.enter_context(open_output(path, force=force))
-            for form, path in (("png", png), ("html", html))
-            if path is not None
-        }
-        observe = _print_line if not (as_json or as_csv) else _watch
-        result = measuring.run(settings, observe)
+        output = None if png is None else stack.enter_context(open_output(png, force=force))
+        result = measuring.run(settings, _watch if as_json else _print_line)
         if as_json:
             click.echo(json.dumps(result.as_dict(), indent=2))
-        elif as_csv:
-            click.echo(report.as_csv(result), nl=False)
-        for form, output in outputs.items():
-            if form == "html":
-                data = report.as_html(result).encode()
-            else:
-                data = plots.drawn(plots.of_run(result), plots.subtitle_of_run(result), form)
+        if output is not None:
+            data = plots.drawn(plots.of_run(result), plots.subtitle_of_run(result))
             output.write_all(data, None)
 
 
@@ -292,7 +271,7 @@ def _write_all(report: PaperReport, folder: str, force: bool) -> None:
         f"{report.paper}.md": markdown(report).encode(),
         f"{report.paper}.json": (json.dumps(report.as_dict(), indent=2) + "\n").encode(),
         **{
-            f"{report.paper}-{plot.name}.png": plots.drawn([plot], subtitle, "png")
+            f"{report.paper}-{plot.name}.png": plots.drawn([plot], subtitle)
             for plot in report.plots
         },
     }

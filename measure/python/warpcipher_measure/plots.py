@@ -4,7 +4,6 @@ Published values and bounds are hollow or dashed, everything else was measured i
 
 from __future__ import annotations
 
-import importlib
 import io
 import math
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from .bounds import COPIED, COUNTED
 from .machine import device_of
-from .results import PaperReport, Plot, Report, Row, Series
+from .results import PaperReport, Plot, Report, Row, Series, shown
 from .settings import shown_size
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
@@ -30,19 +29,20 @@ YEARS = 5
 """Between labels of a plot of points over many."""
 
 
-def drawn(plots: Sequence[Plot], subtitle: str, form: str) -> bytes:
-    """A picture of the plots, one below the other, in a form of matplotlib's: "png", "svg"."""
+def drawn(plots: Sequence[Plot], subtitle: str) -> bytes:
+    """A picture of the plots, one below the other, as PNG."""
     target = io.BytesIO()
-    # Without a date the same report gives the same bytes.
-    metadata = {"Date": None} if form == "svg" else {"Software": None}
-    figure_of(plots, subtitle).savefig(target, format=form, dpi=150, metadata=metadata)
+    # Without a version the same report gives the same bytes.
+    figure_of(plots, subtitle).savefig(target, format="png", dpi=150, metadata={"Software": None})
     return target.getvalue()
 
 
 def figure_of(plots: Sequence[Plot], subtitle: str) -> Any:
     """The picture as matplotlib's Figure. subtitle: what it was measured on."""
-    figures: Any = importlib.import_module("matplotlib.figure")
-    figure = figures.Figure(figsize=(WIDTH, HEIGHT * len(plots)), layout="constrained")
+    from matplotlib import ticker
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(WIDTH, HEIGHT * len(plots)), layout="constrained")
     for plot, part in zip(plots, figure.subfigures(len(plots), squeeze=False)[:, 0], strict=True):
         axes = part.subplots()
         {"lines": _lines, "bars": _bars, "points": _points}[plot.kind](plot, axes)
@@ -53,7 +53,8 @@ def figure_of(plots: Sequence[Plot], subtitle: str) -> Any:
             _label_powers(plot, axes)
         if plot.log_y:
             axes.set_yscale("log")
-            label_decades(axes.yaxis)
+            axes.yaxis.set_major_formatter("{x:,g}")
+            axes.yaxis.set_minor_formatter(ticker.LogFormatter(labelOnlyBase=False))
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
         below = len(plot.series) <= MOST_BELOW
@@ -147,8 +148,8 @@ def _label_powers(plot: Plot, axes: Any) -> None:
     first, last = (round(math.log2(edge)) for edge in (min(numbers), max(numbers)))
     step = max(1, -(-(last - first) // MOST_LABELS))
     places = range(first, last + 1, step)
-    shown = shown_size if plot.x_label == "bytes" else lambda n: f"{n:,}"
-    axes.set_xticks([2.0**n for n in places], [shown(1 << n) for n in places])
+    label = shown_size if plot.x_label == "bytes" else "{:,}".format
+    axes.set_xticks([2.0**n for n in places], [label(1 << n) for n in places])
     axes.minorticks_off()
 
 
@@ -189,7 +190,7 @@ def _bars(plot: Plot, axes: Any) -> None:
             )
         for place, y in zip(places, series.y, strict=True):
             axes.annotate(
-                shown_figure(y),
+                shown(y),
                 (place, y),
                 xytext=(0, 6 if plot.log_y else 2),
                 textcoords="offset points",
@@ -225,36 +226,3 @@ def _points(plot: Plot, axes: Any) -> None:
     named = [year for year in range(first, last - YEARS // 2) if year % YEARS == 0]
     axes.set_xticks([*named, last])
     axes.minorticks_off()
-
-
-# --- numbers --------------------------------------------------------------------------------------
-
-FEW = 100
-"""Times the low end of a logarithmic axis: up to there, labels only at decades would be few."""
-
-
-def label_decades(axis: Any) -> None:
-    """Writes the decades of a logarithmic axis (`axes.xaxis` or `axes.yaxis`) as numbers, and where
-    there are few of them twice and five times each."""
-    ticker: Any = importlib.import_module("matplotlib.ticker")
-
-    def between(value: float, _place: int) -> str:
-        low, high = axis.get_view_interval()
-        digit = round(value / 10 ** math.floor(math.log10(value)))
-        return shown_decade(value) if high < low * FEW and digit in (2, 5) else ""
-
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _place: shown_decade(value)))
-    axis.set_minor_formatter(ticker.FuncFormatter(between))
-
-
-def shown_decade(value: float) -> str:
-    """A power of ten, or a multiple, without an exponent: 0.001, 0.1, 1, 20, 1,000."""
-    return f"{value:,.{max(0, -math.floor(math.log10(value) + 1e-6))}f}"
-
-
-def shown_figure(value: float) -> str:
-    """A figure beside a bar or a mark: whole from 100 on, else with three digits, never with an
-    exponent."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"

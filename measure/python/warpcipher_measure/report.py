@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as text: a line for each thing that a run reports, CSV and HTML of a run of `bench`, and
-Markdown of a paper. Each says what its figures were measured on."""
+"""A report as text: a line for each thing that a run reports, and Markdown of a paper."""
 
 from __future__ import annotations
 
-import csv
-import html
-import io
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 
-from . import plots
 from .bounds import COPIED
-from .machine import device_of
 from .results import (
     Bound,
     Cell,
@@ -24,76 +16,11 @@ from .results import (
     PaperReport,
     PeerRow,
     Point,
-    Report,
     Row,
     Spread,
     Table,
 )
 from .settings import shown_size
-
-
-def as_csv(report: Report) -> str:
-    """A line for each row, and one for each peer's, after a header: their fields by name, each of a
-    spread and of a dict by itself."""
-    run: dict[str, object] = {"warpcipher": report.version, "started": report.started}
-    lines = []
-    rows: list[Row | PeerRow] = [*report.rows, *report.peers]
-    for row in rows:
-        engine = row.engine if isinstance(row, Row) else ""
-        device, driver = device_of(report.machine, engine)
-        lines.append({**_flat(asdict(row)), "device": device, "driver": driver, **run})
-    text = io.StringIO()
-    columns = dict.fromkeys(name for fields in lines for name in fields)
-    writer = csv.DictWriter(text, [*columns], lineterminator="\n", restval="")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
-
-
-def _flat(fields: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in fields.items():
-        found |= (
-            _flat(value, f"{prefix}{name}_") if isinstance(value, dict) else {prefix + name: value}
-        )
-    return found
-
-
-def as_html(report: Report) -> str:
-    """A page that needs nothing else: the plots, and the lines of the run."""
-    pictures = (
-        plots.drawn([plot], report.started[:10], "svg").decode() for plot in plots.of_run(report)
-    )
-    lines = (*report.bounds, *report.rows, *report.peers, report.machine, *report.skipped)
-    return _PAGE.format(
-        title=html.escape(plots.subtitle_of_run(report)),
-        pictures="\n".join(picture[picture.index("<svg") :] for picture in pictures),
-        lines=html.escape("\n".join(map(line, lines))),
-        settings=html.escape(json.dumps(asdict(report.settings))),
-    )
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<style>
-body {{ font: 16px sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
-svg {{ max-width: 100%; height: auto; display: block; margin: 1em 0; }}
-pre {{ overflow-x: auto; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{pictures}
-<h2>Results</h2>
-<pre>{lines}</pre>
-<h2>Settings</h2>
-<p>{settings}</p>
-</body>
-</html>
-"""
 
 
 def line(news: object) -> str:

@@ -4,23 +4,19 @@ fast anything is."""
 
 from __future__ import annotations
 
-import csv
 import gc
-import io
 import json
 import math
 import os
-import re
 from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
-from html.parser import HTMLParser
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, SMALL_CACHE
-from warpcipher_measure import bench, bounds, machine, memory, plots, report, rows
-from warpcipher_measure.plots import shown_decade, shown_figure
+from warpcipher_measure import bench, bounds, machine, memory, plots, rows
+from warpcipher_measure.results import shown
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,56 +67,9 @@ def test_report_serialises(small: bench.Report) -> None:
     assert [bound["name"] for bound in document["bounds"]] == ["memmove"]
 
 
-def test_csv_has_a_whole_line_for_each_row(small: bench.Report) -> None:
-    lines = list(csv.DictReader(io.StringIO(report.as_csv(small))))
-    assert len(lines) == len(small.rows)
-    for line, row in zip(lines, small.rows, strict=True):
-        assert {field.name for field in fields(row)} - set(line) == {
-            *("seconds", "latency", "gigabytes_per_second", "percent_of")
-        }
-        assert line["algorithm"] == row.algorithm
-        rate = row.gigabytes_per_second.median
-        assert float(line["gigabytes_per_second_median"]) == pytest.approx(rate)
-        assert all(line[name] for name in ("device", "driver", "started", "percent_of_memmove"))
-
-
-class Page(HTMLParser):
-    """Counts elements, and sees to it that each is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.count: dict[str, int] = {}
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.count[tag] = self.count.get(tag, 0) + 1
-        if tag not in ("meta",):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.count[tag] = self.count.get(tag, 0) + 1
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_html(small: bench.Report) -> None:
-    pytest.importorskip("matplotlib")
-    text = report.as_html(small)
-    found = Page()
-    found.feed(text)
-    found.close()
-    assert not found.open
-    assert found.count["svg"] == 2
-    for row in small.rows:
-        assert report.line(row) in text
-    assert not re.search(r"(?:src|href)=\"https?:", text)
-    assert small.machine.cpu.model in text
-
-
 def test_png(small: bench.Report) -> None:
     pytest.importorskip("matplotlib")
-    data = plots.drawn(plots.of_run(small), plots.subtitle_of_run(small), "png")
+    data = plots.drawn(plots.of_run(small), plots.subtitle_of_run(small))
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert data.endswith(b"IEND\xaeB`\x82")
 
@@ -150,20 +99,13 @@ def test_pictures_stand_for_each_place_and_have_no_bars(small: bench.Report) -> 
     figure = plots.figure_of(made, "")
     figure.draw_without_rendering()
     assert not any(axes.patches for axes in figure.axes)
-    shown = [text.get_text() for axes in figure.axes for text in axes.texts]
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     for row in both.rows:
-        assert shown_figure(row.gigabytes_per_second.median) in shown
+        assert shown(row.gigabytes_per_second.median) in texts
     marks = {series.label for plot in made for series in plot.series}
     assert marks >= {"measured", "bound: dram", "counted: tables", "plain copy: memmove"}
     for label in figure.axes[0].get_yticklabels():
         assert "$" not in label.get_text(), "decades are numbers"
-
-
-def test_decades_and_figures_are_plain_numbers() -> None:
-    powers = (0.0001, 0.1, 0.5, 1, 10, 20, 100_000)
-    assert [shown_decade(n) for n in powers] == ["0.0001", "0.1", "0.5", "1", "10", "20", "100,000"]
-    figures = (0.000191, 0.4, 8.7, 45.75, 1034.2, 0)
-    assert [shown_figure(n) for n in figures] == ["0.000191", "0.400", "8.70", "45.8", "1,034", "0"]
 
 
 def test_a_quick_run_has_the_bounds_of_a_long_one() -> None:

@@ -81,9 +81,9 @@ def test_files_have_their_limits(tmp_path: Path) -> None:
 
 def test_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    arguments = (*QUICK, "--size", "64", "--png", "a.png", "--html", "b.html")
+    arguments = (*QUICK, "--size", "64", "--png", "a.png")
     run(*arguments, cwd=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "b.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png"}
     before = (tmp_path / "a.png").read_bytes()
     done = run(*arguments, cwd=tmp_path, expect=2)
     assert b"a.png exists: use --force" in done.stderr
@@ -112,14 +112,13 @@ def test_nothing_is_left_of_a_run_that_failed(tmp_path: Path) -> None:
         (("--device", "-1"), 2, "device is -1"),
         (("--folder", "nowhere"), 2, "folder is 'nowhere', which is not a directory"),
         (("--against", "gpg"), 2, "against is 'gpg': expected openssl or pyca"),
-        (("--json", "--csv"), 2, "--json and --csv both"),
         (("--engine", "cpu", "--residence", "device"), 5, "engine cpu runs on host memory"),
         (("--png", "nowhere/x"), 4, "No such file"),
-        (("--html", ""), 2, "names no file"),
+        (("--png", ""), 2, "names no file"),
     ],
 )
 def test_errors(tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
-    if "--png" in arguments or "--html" in arguments:
+    if "--png" in arguments:
         pytest.importorskip("matplotlib")
     done = run("bench", "--quick", *arguments, cwd=tmp_path, expect=code)
     assert message in done.stderr.decode()
