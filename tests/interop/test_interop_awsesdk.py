@@ -20,6 +20,7 @@ from aws_encryption_sdk.identifiers import (  # noqa: E402
     EncryptionKeyType,
     WrappingAlgorithm,
 )
+from aws_encryption_sdk.key_providers.kms import DiscoveryFilter  # noqa: E402
 from aws_encryption_sdk.key_providers.raw import RawMasterKey, WrappingKey  # noqa: E402
 
 SECRET = bytes(range(32))
@@ -159,6 +160,23 @@ def test_keys_of_a_kms(monkeypatch: pytest.MonkeyPatch) -> None:
         assert opened(sealed, awsesdk.KMS(arns[0])) == b"text"
         with pytest.raises(InvalidTag, match="none for a key"):
             opened(sealed, awsesdk.KMS(arns[1]))
+        account = arns[0].split(":")[4]
+        trusted = awsesdk.Discovery([account], "aws")
+        for discovery in (awsesdk.Discovery(), trusted, awsesdk.Discovery(region="eu-west-1")):
+            assert opened(sealed, discovery) == b"text"
+        for discovery in (
+            awsesdk.Discovery([account[::-1]], "aws"),
+            awsesdk.Discovery([account], "aws-cn"),
+            awsesdk.Discovery(region="eu-north-1"),
+        ):
+            with pytest.raises(InvalidTag, match="none for a key"):
+                opened(sealed, discovery)
+        found = sdk.DiscoveryAwsKmsMasterKeyProvider(
+            discovery_filter=DiscoveryFilter(account_ids=[account], partition="aws")
+        )
+        sealed = sealed_of(b"ours", awsesdk.KMS(arns[1]))
+        assert client(suite).decrypt(source=sealed, key_provider=found)[0] == b"ours"
+        assert opened(sealed, trusted) == b"ours"
         # Several keys: any opens it.
         sealed = sealed_of(
             b"more",
@@ -171,3 +189,47 @@ def test_keys_of_a_kms(monkeypatch: pytest.MonkeyPatch) -> None:
             assert opened(sealed, key) == b"more"
         with pytest.raises(PermissionError, match="the KMS did not generate_data_key"):
             sealed_of(b"", awsesdk.KMS(arns[0][:-1] + ("0" if arns[0][-1] != "0" else "1")))
+
+
+@pytest.mark.parametrize("suite", list(AlgorithmSuite), ids=lambda suite: suite.name)
+def test_a_required_encryption_context(suite: Any) -> None:
+    """Its pairs are authenticated and not stored."""
+    pytest.importorskip("aws_cryptographic_material_providers")
+    from aws_cryptographic_material_providers.mpl import AwsCryptographicMaterialProviders
+    from aws_cryptographic_material_providers.mpl.config import MaterialProvidersConfig
+    from aws_cryptographic_material_providers.mpl.models import (
+        AesWrappingAlg,
+        CreateDefaultCryptographicMaterialsManagerInput,
+        CreateRawAesKeyringInput,
+        CreateRequiredEncryptionContextCMMInput,
+    )
+
+    providers = AwsCryptographicMaterialProviders(config=MaterialProvidersConfig())
+    ring = providers.create_raw_aes_keyring(
+        CreateRawAesKeyringInput(
+            key_namespace="tests",
+            key_name="one",
+            wrapping_key=SECRET,
+            wrapping_alg=AesWrappingAlg.ALG_AES256_GCM_IV12_TAG16,
+        )
+    )
+    manager = providers.create_required_encryption_context_cmm(
+        CreateRequiredEncryptionContextCMMInput(
+            required_encryption_context_keys=["purpose"],
+            underlying_cmm=providers.create_default_cryptographic_materials_manager(
+                CreateDefaultCryptographicMaterialsManagerInput(keyring=ring)
+            ),
+        )
+    )
+    how = {"materials_manager": manager, "encryption_context": CONTEXT}
+    sealed, header = client(suite).encrypt(source=b"text", algorithm=suite, **how)
+    assert set(header.encryption_context) - {"aws-crypto-public-key"} == {"ä"}
+    assert opened(sealed, KEY, options(suite, encryption_context=CONTEXT)) == b"text"
+    for less in ({}, {"ä": "ö"}, {**CONTEXT, "purpose": "x"}):
+        with pytest.raises(InvalidTag):
+            opened(sealed, KEY, options(suite, encryption_context=less))
+    chosen = options(suite, encryption_context=CONTEXT, required_context=["purpose"])
+    sealed = sealed_of(b"ours", KEY, chosen)
+    assert client(suite).decrypt(source=sealed, **how)[0] == b"ours"
+    with pytest.raises(Exception, match="ncryption"):
+        client(suite).decrypt(source=sealed, materials_manager=manager)

@@ -44,11 +44,19 @@ _MESSAGES = (
         "where it is named. [default: 0x0578]",
     ),
 )
-_FRAMES = click.option(
-    "--frame-length",
-    type=click.IntRange(1, (1 << 32) - 1),
-    metavar="N",
-    help="Bytes of text of a frame. [default: 4096]",
+_FRAMES = (
+    click.option(
+        "--required-context",
+        metavar="KEY",
+        multiple=True,
+        help="Do not store this KEY of --encryption-context: decrypt must have the pair again.",
+    ),
+    click.option(
+        "--frame-length",
+        type=click.IntRange(1, (1 << 32) - 1),
+        metavar="N",
+        help="Bytes of text of a frame. [default: 4096]",
+    ),
 )
 WRITING = (
     click.option(
@@ -126,7 +134,8 @@ MANY = (
     click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="URLs: work on the nodes of this Ray cluster; auto: the one of this machine.",
+        help="Work on the nodes of this Ray cluster; auto: the one of this machine. Paths are on a "
+        "file system that they share.",
     ),
 )
 _OF_MANY = ("jobs", "journal", "retry", "report", "cluster", "include", "exclude")
@@ -137,9 +146,7 @@ def refuse_many(given: dict[str, Any]) -> None:
     """Raises CliError where an option of MANY is among these, which no local run takes."""
     for name in OF_MANY:
         if given[name] not in (None, ()):
-            raise usage(
-                f"--{name.replace('_', '-')} is for objects at URLs, and no input or output is one"
-            )
+            raise usage(f"--{name.replace('_', '-')} is for objects at URLs and for --cluster")
 
 
 _MANY = "Many objects, at URLs"
@@ -164,7 +171,7 @@ decrypt_options = with_options(
     *in_section(_TREES, *EARLIER),
 )
 encrypt_options = with_options(
-    decrypt_options, *in_section(_TREES, _DELETE), *in_section(_AWSESDK, _FRAMES)
+    decrypt_options, *in_section(_TREES, _DELETE), *in_section(_AWSESDK, *_FRAMES)
 )
 
 
@@ -197,6 +204,7 @@ class Settings(RunOptions):
     cluster: str | None = None
     encryption_context: tuple[str, ...] = ()
     suite: str | None = None
+    required_context: tuple[str, ...] = ()
     frame_length: int | None = None
 
     @classmethod
@@ -229,9 +237,9 @@ class Settings(RunOptions):
         return settings
 
     @property
-    def has_urls(self) -> bool:
-        """Whether an input or output is an object of a store."""
-        return any(map(is_url, (*self.paths, self.output or "")))
+    def is_job(self) -> bool:
+        """Whether this is a run over objects: at URLs, or at paths that a cluster's nodes share."""
+        return self.cluster is not None or any(map(is_url, (*self.paths, self.output or "")))
 
     @property
     def goes_on(self) -> bool:
@@ -240,8 +248,13 @@ class Settings(RunOptions):
 
     def _check(self) -> None:
         self.check_telling()
-        if not self.has_urls:
+        if not self.is_job:
             refuse_many(vars(self))
+        if self.cluster is not None:
+            if STANDARD in (*self.paths, self.output):
+                raise usage("--cluster takes files and objects, not standard input or output")
+            self.paths = tuple(map(_absolute, self.paths))
+            self.output = self.output and _absolute(self.output)
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):
@@ -284,6 +297,13 @@ class Settings(RunOptions):
         for other, wants in others.items():
             if wants:
                 raise usage(f"{other} and {what} both want standard input: name a file for one")
+
+
+def _absolute(path: str) -> str:
+    """A path as nodes find it, whose working directory is another one; URLs stay."""
+    if not path or is_url(path):
+        return path
+    return os.path.abspath(path) + "/" * path.endswith("/")  # noqa: PTH100
 
 
 def _names(path: str, end: bytes) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ class Transfer(Run):
             engine=given.engine,
             armor=given.armor,
         )
-        if not (given.encryption_context or given.suite or given.frame_length):
+        more = given.suite, given.frame_length, given.required_context
+        if not (given.encryption_context or any(more)):
             return chosen
         from warpcipher.formats import awsesdk
 
@@ -69,6 +70,7 @@ class Transfer(Run):
             return awsesdk.Options(
                 **vars(chosen) | {"algorithm": given.suite},
                 encryption_context=dict(pairs),
+                required_context=given.required_context,
                 frame_length=given.frame_length or awsesdk.FRAME_LENGTH,
             )
         except ValueError as error:

@@ -183,6 +183,32 @@ def test_the_wrong_key_context_or_suite() -> None:
         )
 
 
+@pytest.mark.parametrize("algorithm", SUITES)
+def test_pairs_that_a_message_requires_and_does_not_store(algorithm: str) -> None:
+    pairs = {"tenant": "a", "stored": "b"}
+    how = chosen(algorithm, encryption_context=pairs, required_context=["tenant"])
+    sealed = sealed_of(b"text", how)
+    assert "tenant" not in header.parse(sealed).context
+    assert header.parse(sealed).context["stored"] == "b"
+    assert opened(sealed, how) == b"text"
+    assert opened(sealed, chosen(algorithm, encryption_context={"tenant": "a"})) == b"text"
+    for given in ({}, {"stored": "b"}):
+        with pytest.raises(InvalidTag, match="none opens"):
+            opened(sealed, chosen(algorithm, encryption_context=given))
+    for given in ({"tenant": "c"}, {**pairs, "more": ""}):
+        with pytest.raises(InvalidTag, match="and was not made with it"):
+            opened(sealed, chosen(algorithm, encryption_context=given))
+    with pytest.raises(InvalidTag, match="does not have 'stored' as it was given"):
+        opened(sealed, chosen(algorithm, encryption_context={"tenant": "a", "stored": "c"}))
+
+
+def test_required_pairs_are_in_the_context() -> None:
+    with pytest.raises(ValueError, match="has no 'tenant', which is required"):
+        awsesdk.Options(encryption_context={"a": "b"}, required_context=["a", "tenant"])
+    with pytest.raises(TypeError, match="expected a sequence of keys"):
+        awsesdk.Options(encryption_context={"a": "b"}, required_context="a")
+
+
 def test_a_commitment_that_does_not_match() -> None:
     """A header whose tag is right under another data key than it commits to."""
     sealed = sealed_of(b"text", chosen("0x0478"))
@@ -193,7 +219,7 @@ def test_a_commitment_that_does_not_match() -> None:
         parsed.suite, parsed.message_id, {}, wrapped, parsed.frame_length, parsed.commitment
     )
     forged = header.sealed(
-        parsed.suite, header.content_key(parsed.suite, data_key, parsed.message_id), text
+        parsed.suite, header.content_key(parsed.suite, data_key, parsed.message_id), text, {}
     )
     with pytest.raises(InvalidTag, match="key commitment does not match"):
         opened(forged + sealed[parsed.size :])
@@ -238,6 +264,11 @@ def test_a_keyring_in_json(tmp_path: Path) -> None:
         {"type": "raw-rsa", "namespace": "a", "name": "b", "key": "c2VjcmV0"},
         {"type": "aws-kms", "key": "c2VjcmV0"},
         {"type": "aws-kms", "key": "arn:aws:kms:eu-west-1:1:key/2", "more": ""},
+        {"type": "aws-kms-discovery", "accounts": ["c2VjcmV0"], "partition": "aws"},
+        {"type": "aws-kms-discovery", "accounts": "111122223333", "partition": "aws"},
+        {"type": "aws-kms-discovery", "accounts": [1], "partition": "aws"},
+        {"type": "aws-kms-discovery", "accounts": ["111122223333"]},
+        {"type": "aws-kms-discovery", "partition": "aws"},
     ):
         with pytest.raises(ValueError, match="key 0 of the keyring") as error:
             awsesdk.keyring(json.dumps({"keyring": [entry]}))
@@ -249,25 +280,30 @@ def test_a_keyring_in_json(tmp_path: Path) -> None:
 
 def test_other_keys_for_a_message(tmp_path: Path) -> None:
     path, plain = tmp_path / "sealed", paint(10_000)
-    path.write_bytes(sealed_of(plain, chosen("0x0478", encryption_context={"a": "b"})))
-    formats.rewrap_file(path, KEY, OTHER, keep=True)
-    assert opened(path.read_bytes(), key=KEY) == opened(path.read_bytes(), key=OTHER) == plain
-    formats.rewrap_file(path, OTHER, awsesdk.RawAES(SECRET, "tests", "new"))
-    assert opened(path.read_bytes(), key=awsesdk.RawAES(SECRET, "tests", "new")) == plain
+    how = chosen("0x0478", encryption_context={"a": "b", "c": "d"}, required_context=["c"])
+    path.write_bytes(sealed_of(plain, how))
+    formats.rewrap_file(path, KEY, OTHER, keep=True, options=how)
+    assert opened(path.read_bytes(), how) == opened(path.read_bytes(), how, OTHER) == plain
+    formats.rewrap_file(path, OTHER, awsesdk.RawAES(SECRET, "tests", "new"), options=how)
+    assert opened(path.read_bytes(), how, awsesdk.RawAES(SECRET, "tests", "new")) == plain
     with pytest.raises(InvalidTag):
-        opened(path.read_bytes())
+        opened(path.read_bytes(), how)
     path.write_bytes(sealed_of(plain, awsesdk.Options()))
     with pytest.raises(ValueError, match="its key is gone"):
         formats.rewrap_file(path, KEY, OTHER)
 
 
 class _Kms:
-    """One key in every Region: its data key is zeros."""
+    """One key in every Region: its data key is zeros. asked: for these keys."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
 
     def generate_data_key(self, **asked: Any) -> dict[str, Any]:
         return {**self.decrypt(**asked), "CiphertextBlob": b"sealed"}
 
     def decrypt(self, **asked: Any) -> dict[str, Any]:
+        self.asked.append(asked["KeyId"])
         return {"KeyId": asked["KeyId"], "Plaintext": bytes(32)}
 
 
@@ -283,6 +319,33 @@ def test_a_multi_region_key_opens_in_another_region() -> None:
     made = sealed_of(b"text", awsesdk.Options(), awsesdk.KMS(arn("eu-west-1", "1"), _Kms()))
     with pytest.raises(InvalidTag, match="none for a key"):
         opened(made, key=awsesdk.KMS(arn("us-east-1", "1"), _Kms()))
+
+
+def test_discovery_asks_for_the_keys_of_its_filter() -> None:
+    account, mrk = "111122223333", "arn:aws:kms:eu-west-1:111122223333:key/mrk-1"
+    arn = mrk.replace("mrk-", "")
+    trusted = {"accounts": (account,), "partition": "aws"}
+    for name, found, asked in (
+        (arn, awsesdk.Discovery(client=_Kms()), arn),
+        (arn, awsesdk.Discovery(**trusted, client=_Kms()), arn),
+        (arn, awsesdk.Discovery(**trusted, region="eu-west-1", client=_Kms()), arn),
+        (mrk, awsesdk.Discovery(region="eu-north-1", client=_Kms()), mrk.replace("west", "north")),
+        (arn, awsesdk.Discovery(region="eu-north-1", client=_Kms()), ""),
+        (arn, awsesdk.Discovery(("444455556666",), "aws", client=_Kms()), ""),
+        (arn, awsesdk.Discovery((account,), "aws-cn", client=_Kms()), ""),
+    ):
+        sealed = sealed_of(b"text", chosen("0x0478"), [awsesdk.KMS(name, _Kms()), KEY])
+        if asked:
+            assert opened(sealed, key=found) == b"text"
+        else:
+            with pytest.raises(InvalidTag, match="none for a key"):
+                opened(sealed, key=found)
+        assert found.client.asked == [asked] * bool(asked)
+    with pytest.raises(ValueError, match="Discovery only decrypts"):
+        sealed_of(b"", chosen("0x0478"), found)
+    (read,) = awsesdk.keyring(json.dumps({"keyring": [{"type": "aws-kms-discovery", **trusted}]}))
+    assert isinstance(read, awsesdk.Discovery)
+    assert (tuple(read.accounts), read.partition, read.region) == ((account,), "aws", "")
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +374,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (("--suite", "x"), ("--encryption-context", "a"), (*context, *context)):
         run("encrypt", "--key", "key", *wrong, "-f", "plain", code=2)
     run("encrypt", "--key", "key", "--suite", "0x0478", "-f", "plain")
+    required = (*context, "--required-context", "tenant")
+    run("encrypt", "--key", "key", *required, "-o", "required", "plain")
+    run("check", "--key", "key", *context, "required")
+    assert "none opens" in run("check", "--key", "key", "required", code=3)
+    wrong = ("--required-context", "tenant", "-o", "no", "plain")
+    assert "which is required" in run("encrypt", "--key", "key", *wrong, code=2)
     run("keygen", "--format", "awsesdk", "new")
     run("rewrap", "--key", "key", "--new-key", "new", "plain.awsesdk")
     assert "none for a key" in run("check", "--key", "key", "plain.awsesdk", code=3)

@@ -12,7 +12,17 @@ formats.open("secret", key)
 from __future__ import annotations
 
 from .header import SUITES, Suite
-from .keys import KMS, RawAES, RawRSA, keyring
+from .keys import KMS, Discovery, RawAES, RawRSA, keyring
 from .options import FRAME_LENGTH, Options
 
-__all__ = ["FRAME_LENGTH", "KMS", "SUITES", "Options", "RawAES", "RawRSA", "Suite", "keyring"]
+__all__ = [
+    "FRAME_LENGTH",
+    "KMS",
+    "SUITES",
+    "Discovery",
+    "Options",
+    "RawAES",
+    "RawRSA",
+    "Suite",
+    "keyring",
+]

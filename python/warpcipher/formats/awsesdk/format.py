@@ -35,7 +35,7 @@ _FIRST_PROBE = 4096
 
 
 def _parsed(key: object) -> list[keys.AnyKey]:
-    takes = "a RawAES, RawRSA or KMS of formats.awsesdk, or a keyring in JSON,"
+    takes = "a RawAES, RawRSA, KMS or Discovery of formats.awsesdk, or a keyring in JSON,"
     return several_keys(key, _known, "format awsesdk", takes)
 
 
@@ -48,7 +48,8 @@ def _known(key: object) -> list[keys.AnyKey] | None:
 
 
 class AwsEsdk(Format):
-    """`awsesdk`; the key is a RawAES, RawRSA or KMS, or several of them, or a keyring in JSON."""
+    """`awsesdk`; the key is a RawAES, RawRSA, KMS or Discovery, several of them, or a keyring in
+    JSON."""
 
     name = "awsesdk"
     description = "AWS Encryption SDK, AES-GCM in frames of 4 KiB, for raw AES, RSA and KMS keys"
@@ -56,7 +57,7 @@ class AwsEsdk(Format):
     extension = ".awsesdk"
     authenticated = True
     binds_chunks = True
-    takes = ("algorithm", "encryption_context", "frame_length")
+    takes = ("algorithm", "encryption_context", "required_context", "frame_length")
     takes_keyset = True
 
     def name_of_key(self, algorithm: str | None) -> str:
@@ -92,11 +93,12 @@ class AwsEsdk(Format):
         try:
             wrapped = [first, *(one.wrap(data_key, context) for one in wrapping[1:])]
             committed = header.commitment(data_key, message_id) if suite.commits else b""
+            required = {name: context.pop(name) for name in chosen.required_context}
             text = header.build(suite, message_id, context, wrapped, chosen.frame_length, committed)
             content = header.content_key(suite, data_key, message_id)
         finally:
             wipe(data_key)
-        whole = header.sealed(suite, content, text)
+        whole = header.sealed(suite, content, text, required)
         if signer is not None:
             signer.update(whole)
         return body.FrameEncryptor(header.parse(whole), whole, content, chosen.engine, signer)
@@ -133,15 +135,10 @@ class AwsEsdk(Format):
         data = bytes(prefix)
         parsed = header.parse(data)
         _check_suite(parsed.suite, chosen.algorithm)
-        for name, value in chosen.encryption_context.items():
-            if parsed.context.get(name) != value:
-                raise wc.InvalidTag(
-                    f"the message's encryption context does not have {name!r} as it was given"
-                )
         head = data[parsed.size : parsed.size + body.BLOCK_HEAD_SIZE]
         if not parsed.frame_length and len(head) < body.BLOCK_HEAD_SIZE:
             raise FormatError("truncated: the file ends before its block")
-        data_key, content = _opened(parsed, wrapping)
+        data_key, content = _opened(parsed, wrapping, _required(parsed, chosen))
         wipe(data_key)
         try:
             verifier = None
@@ -158,15 +155,18 @@ class AwsEsdk(Format):
         self, key: object, new_key: object, prefix: Buffer, options: AnyOptions, *, keep: bool
     ) -> tuple[int, bytes]:
         parsed = header.parse(bytes(prefix))
-        _check_suite(parsed.suite, self._options(options).algorithm)
+        chosen = self._options(options)
+        _check_suite(parsed.suite, chosen.algorithm)
         if parsed.suite.curve:
             raise ValueError(
                 "the header of a signed message is signed, and its key is gone: it cannot be "
                 "wrapped for other keys; `warpcipher rekey` encrypts it again"
             )
-        data_key, content = _opened(parsed, _parsed(key))
+        required = _required(parsed, chosen)
+        data_key, content = _opened(parsed, _parsed(key), required)
         try:
-            wrapped = [one.wrap(data_key, parsed.context) for one in _parsed(new_key)]
+            context = {**parsed.context, **required}
+            wrapped = [one.wrap(data_key, context) for one in _parsed(new_key)]
             body_bytes = header.build(
                 parsed.suite,
                 parsed.message_id,
@@ -175,20 +175,48 @@ class AwsEsdk(Format):
                 parsed.frame_length,
                 parsed.commitment,
             )
-            return parsed.size, header.sealed(parsed.suite, content, body_bytes)
+            return parsed.size, header.sealed(parsed.suite, content, body_bytes, required)
         finally:
             wipe(data_key)
             wipe(content)
 
 
-def _opened(parsed: header.Header, wrapping: list[keys.AnyKey]) -> tuple[bytearray, bytearray]:
+def _required(parsed: header.Header, chosen: Options) -> dict[str, str]:
+    """The pairs that were given and that the message does not store: if it does not require them,
+    it does not open. InvalidTag for one that it stores with another value."""
+    required = dict(chosen.encryption_context)
+    for name in parsed.context.keys() & required:
+        if parsed.context[name] != required.pop(name):
+            raise wc.InvalidTag(
+                f"the message's encryption context does not have {name!r} as it was given"
+            )
+    return required
+
+
+def _opened(
+    parsed: header.Header, wrapping: list[keys.AnyKey], required: dict[str, str]
+) -> tuple[bytearray, bytearray]:
     """The data key and the content key of an authentic header. InvalidTag, PermissionError."""
-    data_key = _unwrapped(parsed, wrapping)
+    try:
+        return _opened_with(parsed, wrapping, required)
+    except wc.InvalidTag as error:
+        if not required:
+            raise
+        raise wc.InvalidTag(
+            f"the message's encryption context does not have {min(required)!r}, and was not made "
+            f"with it; or {error}"
+        ) from None
+
+
+def _opened_with(
+    parsed: header.Header, wrapping: list[keys.AnyKey], required: dict[str, str]
+) -> tuple[bytearray, bytearray]:
+    data_key = _unwrapped(parsed, wrapping, {**parsed.context, **required})
     content = bytearray()
     try:
         parsed.check_commitment(data_key)
         content = header.content_key(parsed.suite, data_key, parsed.message_id)
-        parsed.check(content)
+        parsed.check(content, required)
     except BaseException:
         wipe(data_key)
         wipe(content)
@@ -210,7 +238,9 @@ def _check_suite(suite: header.Suite, asked: str | None) -> None:
         )
 
 
-def _unwrapped(parsed: header.Header, wrapping: list[keys.AnyKey]) -> bytearray:
+def _unwrapped(
+    parsed: header.Header, wrapping: list[keys.AnyKey], context: dict[str, str]
+) -> bytearray:
     """The data key. Raises InvalidTag where no key opens one, PermissionError of a KMS."""
     reasons: list[str] = []
     refusal: PermissionError | None = None
@@ -219,7 +249,7 @@ def _unwrapped(parsed: header.Header, wrapping: list[keys.AnyKey]) -> bytearray:
             if not one.owns(encrypted):
                 continue
             try:
-                found = bytearray(one.unwrap(encrypted, parsed.context))
+                found = bytearray(one.unwrap(encrypted, context))
             except keys.DataKeyError as error:
                 reasons.append(str(error))
                 continue

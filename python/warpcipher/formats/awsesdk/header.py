@@ -11,7 +11,8 @@
     content = 1: one block, frame length 0; 2: frames
 
 The tag is AES-GCM's of no text, under the key of the content, with all before || as associated
-data. Version 2 is that of suites whose key is committed to:
+data, and after that the pairs of the encryption context that are required and not stored. Version 2
+is that of suites whose key is committed to:
 
     content key = HKDF-SHA-512(data key, salt = message id, info = suite || "DERIVEKEY")
     commitment  = HKDF-SHA-512(data key, salt = message id, info = "COMMITKEY"), 32 bytes
@@ -170,9 +171,10 @@ class Header:
                 "made to be opened by several keys"
             )
 
-    def check(self, content_key: bytearray) -> None:
-        """Raises InvalidTag unless the header is authentic."""
-        tag = _tag(content_key, self.iv, self.body)
+    def check(self, content_key: bytearray, required: Mapping[str, str]) -> None:
+        """Raises InvalidTag unless the header is authentic. required: pairs of the encryption
+        context that it does not store."""
+        tag = _tag(content_key, self.iv, self.body + context_bytes(required))
         if not hmac.compare_digest(self.tag, tag):
             raise wc.InvalidTag("the header failed authentication: it is damaged, or was changed")
 
@@ -224,10 +226,11 @@ def build(
     return body
 
 
-def sealed(suite: Suite, key: bytearray, body: bytes) -> bytes:
-    """The whole header."""
+def sealed(suite: Suite, key: bytearray, body: bytes, required: Mapping[str, str]) -> bytes:
+    """The whole header. required: as of `Header.check`."""
     iv = bytes(IV_SIZE)
-    return body + (b"" if suite.commits else iv) + _tag(key, iv, body)
+    tag = _tag(key, iv, body + context_bytes(required))
+    return body + (b"" if suite.commits else iv) + tag
 
 
 class TruncatedError(FormatError):

@@ -15,7 +15,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from ..._uncopied import Uncopied
 from .header import IV_SIZE, TAG_SIZE, EncryptedKey, context_bytes
 
 PROVIDER = "aws-kms"
-_ARN = re.compile(r"arn:[a-z-]+:kms:([a-z0-9-]+):[0-9]+:(key|alias)/.+")
+_ARN = re.compile(r"arn:([a-z-]+):kms:([a-z0-9-]+):([0-9]+):(key|alias)/.+")
 
 Padding = Literal["oaep-sha1", "oaep-sha256", "oaep-sha384", "oaep-sha512", "pkcs1"]
 PADDINGS = ("oaep-sha1", "oaep-sha256", "oaep-sha384", "oaep-sha512", "pkcs1")
@@ -180,8 +180,46 @@ def _load_rsa(pem: bytes) -> tuple[Any, Any]:
     return private, public
 
 
+def _client(arn: str) -> Any:
+    """Of boto3, for the Region of a key."""
+    try:
+        boto3 = import_module("boto3")
+    except ImportError:
+        raise ValueError(
+            "keys of AWS KMS need the package boto3: pip install 'warpcipher[awsesdk]'"
+        ) from None
+    found = _ARN.fullmatch(arn)
+    return boto3.client("kms", region_name=found and found[2])
+
+
+class _Asked(_Key):
+    """Keys that stay in AWS KMS."""
+
+    def _client_of(self, arn: str) -> Any:
+        raise NotImplementedError
+
+    def _ask(self, arn: str, call: str, context: Mapping[str, str], **arguments: Any) -> Any:
+        client = self._client_of(arn)
+        if context:
+            arguments["EncryptionContext"] = dict(context)
+        try:
+            return getattr(client, call)(KeyId=arn, **arguments)
+        except Exception as error:
+            # Of botocore, whose errors are made at run time, or of the network under it.
+            raise PermissionError(
+                f"the KMS did not {call}, for {arn}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _decrypted(self, arn: str, key: EncryptedKey, context: Mapping[str, str]) -> bytes:
+        answer = self._ask(arn, "decrypt", context, CiphertextBlob=key.sealed)
+        if answer["KeyId"] != arn:
+            raise DataKeyError(f"the KMS answered with another key, {answer['KeyId']}")
+        data_key: bytes = answer["Plaintext"]
+        return data_key
+
+
 @dataclass(frozen=True)
-class KMS(_Key):
+class KMS(_Asked):
     """A symmetric key of AWS KMS, asked through boto3. key: its ARN; to encrypt also that of an
     alias. client: of boto3; None: one for the ARN's region, with the credentials that boto3 finds.
 
@@ -198,55 +236,84 @@ class KMS(_Key):
                 "the key of KMS is not an ARN: expected arn:aws:kms:REGION:ACCOUNT:key/ID"
             )
 
-    def _client(self) -> Any:
+    def _client_of(self, arn: str) -> Any:
         if self.client is None:
-            try:
-                boto3 = import_module("boto3")
-            except ImportError:
-                raise ValueError(
-                    "keys of AWS KMS need the package boto3: pip install 'warpcipher[awsesdk]'"
-                ) from None
-            found = _ARN.fullmatch(self.key)
-            object.__setattr__(self, "client", boto3.client("kms", region_name=found and found[1]))
+            object.__setattr__(self, "client", _client(self.key))
         return self.client
-
-    def _ask(self, call: str, context: Mapping[str, str], **arguments: Any) -> Any:
-        client = self._client()
-        if context:
-            arguments["EncryptionContext"] = dict(context)
-        try:
-            return getattr(client, call)(KeyId=self.key, **arguments)
-        except Exception as error:
-            # Of botocore, whose errors are made at run time, or of the network under it.
-            raise PermissionError(
-                f"the KMS did not {call}, for {self.key}: {type(error).__name__}: {error}"
-            ) from error
 
     def _encrypted(self, answer: Any) -> EncryptedKey:
         found = _ARN.fullmatch(answer["KeyId"])
-        if found is None or found[2] != "key":
+        if found is None or found[4] != "key":
             raise PermissionError("the KMS answered for a key that it gave no ARN of")
         return EncryptedKey(PROVIDER.encode(), answer["KeyId"].encode(), answer["CiphertextBlob"])
 
     def generate(self, size: int, context: Mapping[str, str]) -> tuple[bytearray, EncryptedKey]:
-        answer = self._ask("generate_data_key", context, NumberOfBytes=size)
+        answer = self._ask(self.key, "generate_data_key", context, NumberOfBytes=size)
         if len(answer["Plaintext"]) != size:
             raise PermissionError("the KMS answered with a data key of another length")
         return bytearray(answer["Plaintext"]), self._encrypted(answer)
 
     def wrap(self, data_key: bytearray, context: Mapping[str, str]) -> EncryptedKey:
-        return self._encrypted(self._ask("encrypt", context, Plaintext=bytes(data_key)))
+        return self._encrypted(self._ask(self.key, "encrypt", context, Plaintext=bytes(data_key)))
 
     def owns(self, key: EncryptedKey) -> bool:
         named = key.info.decode("utf-8", "replace")
         return key.provider == PROVIDER.encode() and _anywhere(named) == _anywhere(self.key)
 
     def unwrap(self, key: EncryptedKey, context: Mapping[str, str]) -> bytes:
-        answer = self._ask("decrypt", context, CiphertextBlob=key.sealed)
-        if answer["KeyId"] != self.key:
-            raise DataKeyError(f"the KMS answered with another key, {answer['KeyId']}")
-        data_key: bytes = answer["Plaintext"]
-        return data_key
+        return self._decrypted(self.key, key, context)
+
+
+@dataclass(frozen=True)
+class Discovery(_Asked):
+    """Whichever key of AWS KMS a message names: it decrypts, and does not encrypt.
+
+    accounts, partition: only keys of these are asked for, as by the SDK's discovery filter; an
+    account comes with its partition ("aws"). (), "": any key that the message names, whoever wrote
+    that. region: the KMS of this Region is asked, for its own keys and for multi-Region keys of
+    others; "": that of each key's Region. client: of boto3; None: as of `KMS`.
+    """
+
+    accounts: Sequence[str] = ()
+    partition: str = ""
+    region: str = ""
+    client: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        accounts = self.accounts
+        if isinstance(accounts, str) or not all(re.fullmatch("[0-9]{12}", a) for a in accounts):
+            raise ValueError("the accounts of Discovery are a sequence of numbers of 12 digits")
+        if bool(accounts) != bool(self.partition):
+            raise ValueError('Discovery takes accounts and their partition, such as "aws", or none')
+        object.__setattr__(self, "_clients", {})
+
+    def _client_of(self, arn: str) -> Any:
+        clients: dict[str, Any] = self._clients  # type: ignore[attr-defined]
+        region = arn.split(":")[3]
+        if self.client is None and region not in clients:
+            clients[region] = _client(arn)
+        return self.client or clients[region]
+
+    def wrap(self, data_key: bytearray, context: Mapping[str, str]) -> EncryptedKey:
+        raise ValueError("Discovery only decrypts: to encrypt, name the key with KMS")
+
+    def _asked(self, key: EncryptedKey) -> str:
+        """The ARN that the KMS is asked with."""
+        arn = key.info.decode("utf-8", "replace")
+        if not self.region:
+            return arn
+        return _anywhere(arn).replace(":kms:*:", f":kms:{self.region}:", 1)
+
+    def owns(self, key: EncryptedKey) -> bool:
+        found = _ARN.fullmatch(self._asked(key))
+        if key.provider != PROVIDER.encode() or found is None or found[4] != "key":
+            return False
+        if self.accounts and (found[1] != self.partition or found[3] not in self.accounts):
+            return False
+        return self.region in ("", found[2])
+
+    def unwrap(self, key: EncryptedKey, context: Mapping[str, str]) -> bytes:
+        return self._decrypted(self._asked(key), key, context)
 
 
 def _anywhere(arn: str) -> str:
@@ -254,8 +321,8 @@ def _anywhere(arn: str) -> str:
     return re.sub(r"^(arn:[^:]+:kms:)[^:]+(:[^:]+:key/mrk-)", r"\1*\2", arn)
 
 
-AnyKey = RawAES | RawRSA | KMS
-KEYS = (RawAES, RawRSA, KMS)
+AnyKey = RawAES | RawRSA | KMS | Discovery
+KEYS = (RawAES, RawRSA, KMS, Discovery)
 
 
 def is_keyring(data: object) -> bool:
@@ -270,7 +337,8 @@ def keyring(data: bytes | str) -> list[AnyKey]:
     """The keys in a file, JSON: {"keyring": [KEY, ...]}, with "type" and more of each:
 
     raw-aes: namespace, name, key (base64); raw-rsa: namespace, name, key (a PEM), padding; aws-kms:
-    key (an ARN). Raises ValueError, which shows nothing of a key.
+    key (an ARN); aws-kms-discovery: accounts (a list), partition, region, or none of them. Raises
+    ValueError, which shows nothing of a key.
 
     >>> from warpcipher.formats import awsesdk
     >>> kms = '{"type": "aws-kms", "key": "arn:aws:kms:eu-west-1:1:key/2"}'
@@ -290,7 +358,11 @@ _FIELDS = {
     "raw-aes": (RawAES, ("namespace", "name", "key")),
     "raw-rsa": (RawRSA, ("namespace", "name", "key", "padding")),
     "aws-kms": (KMS, ("key",)),
+    "aws-kms-discovery": (Discovery, ("accounts", "partition", "region")),
 }
+
+
+_NEEDED = {"namespace", "name", "key"}
 
 
 def _entry(place: int, entry: object) -> AnyKey:
@@ -300,9 +372,12 @@ def _entry(place: int, entry: object) -> AnyKey:
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise ValueError(f"{who} has no type of {', '.join(_FIELDS)}")
     made, names = _FIELDS[kind]
-    missing = [name for name in names if name not in fields and name != "padding"]
+    missing = [name for name in names if name not in fields and name in _NEEDED]
     unknown = [name for name in fields if name not in names]
-    if missing or unknown or not all(isinstance(value, str) for value in fields.values()):
+    accounts = fields.get("accounts", [])
+    texts = [value for name, value in fields.items() if name != "accounts"]
+    is_text = isinstance(accounts, list) and all(isinstance(t, str) for t in (*texts, *accounts))
+    if missing or unknown or not is_text:
         raise ValueError(f"{who} is {kind}: expected {', '.join(names)}, all of them text")
     try:
         if kind == "raw-aes":
