@@ -14,7 +14,7 @@ EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
 
 def _run(settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> None:
-    if settings.has_urls:
+    if settings.is_job:
         from .object_run import ObjectRun as Kind
     else:
         from .transfer import Transfer as Kind  # type: ignore[assignment]

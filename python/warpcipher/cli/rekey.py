@@ -221,7 +221,7 @@ def rekey(**given: Any) -> None:
     """
     new = NewKeys.take(given)
     settings = RekeySettings.of({**given, "new": new}, decrypts=True)
-    if settings.has_urls:
+    if settings.is_job:
         from .object_keys import ObjectKeys
 
         ObjectKeys(settings, "rekey").run()

@@ -7,6 +7,7 @@ as the others have. It carries names, and where the key is: each process of a no
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +43,7 @@ _sealed: dict[Any, Sealed] = {}
 class ObjectTask:
     """The common data of a job's tasks. key, new: without a key in it, see `portable_keys`; new: of
     a job that changes keys, with its format and options; threads: objects at a time; job: a number
-    of its own; version: of the driver's warpcipher."""
+    of its own; version: of the driver's warpcipher; cpus: of the node, that it declares."""
 
     work: Work
     key: Any
@@ -50,12 +51,14 @@ class ObjectTask:
     job: int
     version: str
     new: tuple[Any, str, Options] | None = None
+    cpus: float = 1
 
     def do(self, todos: Sequence[Todo]) -> list[Outcome]:
         """Runs on a node. Raises EngineError, and what the source of the key raises."""
         check_version(self.version)
         sealed = _sealed.get(self.job)
         if sealed is None:
+            _hold_threads(max(1, int(self.cpus)))
             new = None if self.new is None else _sealed_of(*self.new)
             _sealed.clear()
             sealed = _sealed_of(self.key, self.work.format, self.work.options, new)
@@ -64,6 +67,17 @@ class ObjectTask:
         threads = max(1, min(self.threads, ROOM // max(wide, 1)))
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(lambda todo: self.work.do(sealed, *todo), todos))
+
+
+def _hold_threads(count: int) -> None:
+    """Has the engine of this process, if it has not run yet, take so many threads for ever: as many
+    as there are cores for the thread that uses it first."""
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(usable)[:count])
+    try:
+        wc.Cipher("aes-128-ecb", bytes(16), engine="cpu").encrypt(bytes(16))
+    finally:
+        os.sched_setaffinity(0, usable)
 
 
 def _sealed_of(key: Any, format: str, options: Options, new: Sealed | None = None) -> Sealed:
@@ -96,7 +110,7 @@ class Nodes:
         new_kept = None if new is None else (portable_keys(new[0]), *new[1:])
         self._fleet = connect(address)
         self._ray = self._fleet.ray
-        task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__, new_kept)
+        task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__, new_kept, cpus)
         self._task = self._ray.put(task)
         self._remote = self._ray.remote(_do).options(num_cpus=cpus, max_retries=ATTEMPTS - 1)
         self._cpus = cpus

@@ -54,6 +54,7 @@ def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
             cluster.remove_node(node, allow_graceful=False)
             output, errors = driver.communicate(timeout=120)
         assert driver.returncode == 0, errors.decode()[-3000:]
+        _do_paths(tmp_path, cluster.address)
     finally:
         cluster.shutdown()
     seen = json.loads(output.splitlines()[-1])
@@ -64,6 +65,26 @@ def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     run("decrypt", "--key", "key", "out", "-o", "back", cwd=tmp_path)
     for name in names:
         assert (tmp_path / "back" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+
+
+def _do_paths(folder: Path, address: str) -> None:
+    """The command on local paths, which are relative to a folder that no node works in."""
+    (folder / "new").touch(0o600)
+    (folder / "new").write_bytes(secrets.token_bytes(32))
+    how = ("--cluster", address, "--jobs", "2", "--key", "key")
+    run("encrypt", *how, "in", "-o", "a", "--include", "deep/*", "--report", "r", cwd=folder)
+    assert len((folder / "r").read_text().splitlines()) == COUNT // 2
+    run("rekey", *how, "a", "--new-key", "new", "-o", "b", cwd=folder)
+    done = run("check", "--cluster", address, "--key", "new", "-v", "b", cwd=folder)
+    assert b"150 objects done" in done.stderr
+    run("decrypt", "--key", "new", "b/deep/8.cobblestone", "-o", "8", cwd=folder)
+    assert (folder / "8").read_bytes() == (folder / "in" / "deep" / "8").read_bytes()
+
+
+def test_a_cluster_takes_no_pipe(tmp_path: Path) -> None:
+    for inputs in (("-",), ("in", "-o", "-")):
+        done = run("encrypt", "--key", "key", "--cluster", "x", *inputs, cwd=tmp_path, expect=2)
+        assert b"not standard input or output" in done.stderr
 
 
 def test_no_key_travels(tmp_path: Path) -> None:
