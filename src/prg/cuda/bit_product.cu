@@ -46,9 +46,10 @@ struct Step {
 struct Shares {
   uint4 words[most_product_keys][step_shares_len / part_len];
 };
-// Bits 4 p to 4 p + 3 of word 8 h + g of the columns, for 32 records: [h][p][c][e][lane 4 g + t].
+// Bits 2 q and 2 q + 1 of word 8 h + g of the columns, for 32 records: [h][q][c][e][lane 4 g + t]. Pairs, as the four
+// registers of A are loaded without a move then.
 struct Columns {
-  uint4 bits[2][8][2][2][warp_len];
+  uint2 bits[2][16][2][2][warp_len];
 };
 template <int Stages>
 struct Memory {
@@ -178,9 +179,7 @@ class Work {
     transpose(x);
     Columns& to = memory_.columns[n % 2];
 #pragma unroll
-    for (std::uint32_t p = 0; p < 8; ++p) {
-      to.bits[half][p][c][e][lane_index()] = make_uint4(x[4 * p], x[4 * p + 1], x[4 * p + 2], x[4 * p + 3]);
-    }
+    for (std::uint32_t q = 0; q < 16; ++q) to.bits[half][q][c][e][lane_index()] = make_uint2(x[2 * q], x[2 * q + 1]);
   }
 
   // Warp 4 h + b: byte b of words 8 h to 8 h + 7, two bits for each of four m-tiles.
@@ -189,13 +188,12 @@ class Work {
     const auto& shares = memory_.shares[n % (Stages + 1)].words;
     uint4 a[4][2];
 #pragma unroll
-    for (std::uint32_t p = 0; p < 2; ++p) {
+    for (std::uint32_t m = 0; m < 4; ++m) {
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
-        const auto& halves = from.bits[warp_index() / 4][warp_index() % 4 * 2 + p][c];
-        const uint4 low = halves[0][lane_index()], high = halves[1][lane_index()];
-        a[2 * p][c] = make_uint4(low.x, low.y, high.x, high.y);
-        a[2 * p + 1][c] = make_uint4(low.z, low.w, high.z, high.w);
+        const auto& halves = from.bits[warp_index() / 4][warp_index() % 4 * 4 + m][c];
+        const uint2 low = halves[0][lane_index()], high = halves[1][lane_index()];
+        a[m][c] = make_uint4(low.x, low.y, high.x, high.y);
       }
     }
     // Two tiles at a time, so that no product waits for the one before it.
