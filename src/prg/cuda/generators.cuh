@@ -18,9 +18,23 @@ using ::warpcipher::cuda::Block, ::warpcipher::cuda::current_device, ::warpciphe
     ::warpcipher::cuda::LaunchConfiguration, ::warpcipher::cuda::load_aligned, ::warpcipher::cuda::rotate_left,
     ::warpcipher::cuda::store_bytes, ::warpcipher::cuda::warp_index, ::warpcipher::cuda::warp_len;
 
+// `b` where the mask has ones, else `a`. Word by word: a choice between arrays would put them in local memory, which
+// nothing wipes.
+__device__ __forceinline__ Block choose(const Block& a, const Block& b, std::uint32_t mask) {
+  Block chosen;
+#pragma unroll
+  for (int w = 0; w < 4; ++w) chosen.words[w] = (a.words[w] & ~mask) | (b.words[w] & mask);
+  return chosen;
+}
+
+__device__ __forceinline__ void add_if(Block& block, const Block& added, std::uint32_t mask) {
+#pragma unroll
+  for (int w = 0; w < 4; ++w) block.words[w] ^= added.words[w] & mask;
+}
+
 // A generator: `threads` of a block, bytes of shared memory before what a kernel wants of its own, begin(), which every
-// thread of a block calls, and make(): children `First` to `First` + N - 1 of a seed. `fixed`: a kernel's parameter, so
-// that its words become operands of the logic.
+// thread of a block calls, make(): children `First` to `First` + N - 1 of a seed, and make_one(): child 1 where the
+// mask `right` has ones, else 0. `fixed`: a kernel's parameter, so that its words become operands of the logic.
 template <class Tables>
 struct Mmo {
   static constexpr bool correlated = false;
@@ -36,6 +50,16 @@ struct Mmo {
     }
   };
 
+  struct ChosenKey {
+    static constexpr bool in_registers = true;
+    const FixedSchedules& fixed;
+    std::uint32_t right;
+
+    __device__ __forceinline__ Block round(std::uint32_t r) const {
+      return choose(Key{fixed.words[0]}.round(r), Key{fixed.words[1]}.round(r), right);
+    }
+  };
+
   static __device__ __forceinline__ void begin() {
     fill_tables<Tables, false>();
     __syncthreads();
@@ -43,14 +67,22 @@ struct Mmo {
 
   template <int First, int N>
   static __device__ __forceinline__ void make(const FixedSchedules& fixed, const Block& seed, Block (&children)[N]) {
-    const Block turned{{seed.words[2], seed.words[3], seed.words[0] ^ seed.words[2], seed.words[1] ^ seed.words[3]}};
 #pragma unroll
-    for (int c = 0; c < N; ++c) {
-      const Key key{fixed.words[First + c]};
-      Block one[1] = {turned};
-      LaneCipher<Tables, false, aes_rounds, Key>(key, aes_rounds)(one);
-      children[c] = one[0] ^ turned;
-    }
+    for (int c = 0; c < N; ++c) children[c] = hash(Key{fixed.words[First + c]}, seed);
+  }
+
+  static __device__ __forceinline__ Block make_one(const FixedSchedules& fixed, const Block& seed,
+                                                   std::uint32_t right) {
+    return hash(ChosenKey{fixed, right}, seed);
+  }
+
+ private:
+  template <class AnyKey>
+  static __device__ __forceinline__ Block hash(const AnyKey& key, const Block& seed) {
+    const Block turned{{seed.words[2], seed.words[3], seed.words[0] ^ seed.words[2], seed.words[1] ^ seed.words[3]}};
+    Block one[1] = {turned};
+    LaneCipher<Tables, false, aes_rounds, AnyKey>(key, aes_rounds)(one);
+    return one[0] ^ turned;
   }
 };
 
@@ -77,6 +109,14 @@ struct Half : Mmo<Tables> {
       Hash::template make<First, N>(fixed, seed, children);
     }
   }
+
+  static __device__ __forceinline__ Block make_one(const FixedSchedules& fixed, const Block& seed,
+                                                   std::uint32_t right) {
+    Block child[1];
+    Hash::template make<0, 1>(fixed, seed, child);
+    add_if(child[0], seed, right);
+    return child[0];
+  }
 };
 
 struct Keyed {
@@ -96,6 +136,20 @@ struct Keyed {
 
   template <int First, int N>
   static __device__ __forceinline__ void make(const FixedSchedules&, const Block& seed, Block (&children)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) children[c] = {{0, 0, 0, static_cast<std::uint32_t>(First + c) << 24}};
+    encrypt(seed, children);
+  }
+
+  static __device__ __forceinline__ Block make_one(const FixedSchedules&, const Block& seed, std::uint32_t right) {
+    Block child[1] = {{{0, 0, 0, right & 1u << 24}}};
+    encrypt(seed, child);
+    return child[0];
+  }
+
+ private:
+  template <int N>
+  static __device__ __forceinline__ void encrypt(const Block& seed, Block (&blocks)[N]) {
     Key key;
     const LaneCipher<Tables, false, aes_rounds, Key> cipher(key, aes_rounds);
     key.rounds[0] = seed;
@@ -109,9 +163,7 @@ struct Keyed {
       for (int w = 1; w < 4; ++w) next.words[w] ^= next.words[w - 1];
       constant = (constant << 1) ^ (0x11bu * (constant >> 7));
     }
-#pragma unroll
-    for (int c = 0; c < N; ++c) children[c] = {{0, 0, 0, static_cast<std::uint32_t>(First + c) << 24}};
-    cipher(children);
+    cipher(blocks);
   }
 };
 
@@ -133,6 +185,13 @@ struct ChaCha {
 #pragma unroll
       for (int w = 0; w < 4; ++w) children[c].words[w] = x[4 * (First + c) + w];
     }
+  }
+
+  static __device__ __forceinline__ Block make_one(const FixedSchedules& fixed, const Block& seed,
+                                                   std::uint32_t right) {
+    Block children[2];
+    make<0, 2>(fixed, seed, children);
+    return choose(children[0], children[1], right);
   }
 };
 
@@ -215,11 +274,6 @@ __device__ __forceinline__ std::uint32_t take_control(Block& node) {
   return 0u - control;
 }
 
-__device__ __forceinline__ void add_if(Block& block, const Block& added, std::uint32_t mask) {
-#pragma unroll
-  for (int w = 0; w < 4; ++w) block.words[w] ^= added.words[w] & mask;
-}
-
 // Both corrected children of a node of `level`.
 template <class G>
 __device__ __forceinline__ void grow(const FixedSchedules& fixed, const std::uint8_t* record, const Layout& layout,
@@ -240,6 +294,23 @@ __device__ __forceinline__ void grow(const FixedSchedules& fixed, const std::uin
     added.words[0] = (added.words[0] & ~1u) | (right_bits >> (level % 8) & 1u);
     add_if(children[1], added, mask);
   }
+}
+
+// The right one where the mask has ones, else the left one.
+template <class G>
+__device__ __forceinline__ Block grow_one(const FixedSchedules& fixed, const std::uint8_t* record, const Layout& layout,
+                                          int level, Block node, std::uint32_t right) {
+  Block added = load_aligned(record + RecordLayout::correction(level));
+  std::uint32_t mask = 0u - (node.words[0] & 1);
+  if constexpr (!G::correlated) {
+    take_control(node);
+    if (level == 0) node.words[0] |= record[layout.root_bit];
+    const std::uint8_t right_bits = record[layout.right_bits + static_cast<unsigned>(level) / 8];
+    added.words[0] = (added.words[0] & ~(right & 1)) | (right_bits >> (level % 8) & right & 1u);
+  }
+  Block child = G::make_one(fixed, node, right);
+  add_if(child, added, mask);
+  return child;
 }
 
 // A block of output with its correction.

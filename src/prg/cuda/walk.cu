@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children of seeds, and trees. A tree is grown in passes of some levels; nodes are in memory only between passes.
-// Where there are few, each lane first finds its own from the root.
+// At the top, where there are few, each lane of the first pass finds its own from the root.
 //
 // In a pass a warp takes 32 nodes that follow each other, one a lane, and goes down depth first with batches of 32: of
 // the 64 children of a batch it takes the first half further down, and keeps the second in shared memory for later. So
@@ -42,10 +42,11 @@ __global__ void __launch_bounds__(G::threads, 1)
 struct Pass {
   const std::uint8_t* nodes;
   std::uint64_t stride;  // bytes from node to node
-  std::uint64_t count;
-  int levels;  // 1 or more
+  int start;             // levels down to the pass's first, which each lane finds its own way
+  std::uint64_t count;   // of the first level
+  int levels;            // 1 or more
   std::uint8_t* out;
-  // Of point functions: 2^first nodes of each key are there.
+  // Of point functions: the first level has 2^first nodes of each key.
   const std::uint8_t* records;
   Layout layout;
   int first;
@@ -63,14 +64,21 @@ __device__ __forceinline__ void grow_node(const FixedSchedules& fixed, const Pas
   }
 }
 
-// The child that bit 0 of `right` says. Word by word: a choice between arrays would put them in local memory, which
-// nothing wipes.
-__device__ __forceinline__ Block choose(const Block (&children)[2], std::uint64_t right) {
-  const std::uint32_t mask = 0u - (static_cast<std::uint32_t>(right) & 1);
-  Block chosen;
-#pragma unroll
-  for (int w = 0; w < 4; ++w) chosen.words[w] = (children[0].words[w] & ~mask) | (children[1].words[w] & mask);
-  return chosen;
+// Node `index` of the pass's first level, by its path from pass.nodes.
+template <class G, bool Keys>
+__device__ __forceinline__ Block find_node(const FixedSchedules& fixed, const Pass& pass, std::uint64_t index) {
+  Block node = load_aligned(global(pass.nodes) + pass.stride * (index >> pass.start));
+#pragma unroll 1
+  for (int left = pass.start - 1; left >= 0; --left) {
+    const std::uint32_t right = 0u - (static_cast<std::uint32_t>(index >> left) & 1);
+    if constexpr (Keys) {
+      const std::uint8_t* const record = global(pass.records) + pass.layout.len * (index >> pass.first);
+      node = grow_one<G>(fixed, record, pass.layout, pass.first - 1 - left, node, right);
+    } else {
+      node = G::make_one(fixed, node, right);
+    }
+  }
+  return node;
 }
 
 template <class G, bool Keys>
@@ -86,7 +94,7 @@ __global__ void __launch_bounds__(G::threads, 1)
 #pragma unroll 1
   for (std::uint64_t first = lane_of_launch() - lane; first < pass.count; first += stride) {
     Block node{};
-    if (first + lane < pass.count) node = load_aligned(global(pass.nodes) + pass.stride * (first + lane));
+    if (first + lane < pass.count) node = find_node<G, Keys>(fixed, pass, first + lane);
     int level = 0;
 #pragma unroll 1
     for (std::uint32_t batch = 0; batch >> bottom == 0; ++batch) {
@@ -141,25 +149,6 @@ __global__ void __launch_bounds__(G::threads, 1)
   for (std::uint32_t l = 0; l < static_cast<std::uint32_t>(pass.levels); ++l) slots[warp_len * l + lane] = {};
 }
 
-// All nodes of a level by their paths from `pass.nodes`: where these are few, one launch instead of one a level.
-template <class G, bool Keys>
-__global__ void __launch_bounds__(G::threads, 1)
-    start_kernel(const __grid_constant__ FixedSchedules fixed, const __grid_constant__ Pass pass) {
-  G::begin();
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * G::threads;
-#pragma unroll 1
-  for (std::uint64_t i = lane_of_launch(); i < pass.count << pass.levels; i += stride) {
-    Block node = load_aligned(global(pass.nodes) + pass.stride * (i >> pass.levels));
-#pragma unroll 1
-    for (int level = 0; level < pass.levels; ++level) {
-      Block children[2];
-      grow_node<G, Keys>(fixed, pass, i >> (pass.levels - level), level, node, children);
-      node = choose(children, i >> (pass.levels - 1 - level));
-    }
-    store_block(global(pass.out) + block_len * i, node);
-  }
-}
-
 // Where a path goes, and what of its end is written.
 struct Paths {
   DeviceKeys keys;
@@ -186,9 +175,8 @@ __global__ void __launch_bounds__(G::threads, 1)
     Block node = load_aligned(record);
 #pragma unroll 1
     for (int level = 0; level < depth; ++level) {
-      Block children[2];
-      grow<G>(fixed, record, paths.layout, level, node, children);
-      node = choose(children, point >> (domain.bits - 1 - level));
+      const auto right = static_cast<std::uint32_t>(point >> (domain.bits - 1 - level));
+      node = grow_one<G>(fixed, record, paths.layout, level, node, 0u - (right & 1));
     }
     Block blocks[blocks_of<G>];
     finish<G>(fixed, record, paths.layout, node, blocks);
@@ -233,29 +221,30 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
   std::uint8_t* const out = pass.out;
   const bool finishes = pass.finishes;
   std::unique_ptr<StreamBuffer> held;
-  const auto run = [&](auto kernel, int levels, std::size_t slots_len, std::uint64_t lanes) {
-    pass.levels = levels;
-    left -= levels;
+  // Until there is work for half of all warps, which is enough.
+  while (pass.start < left - 1 && pass.count < lanes_of<G>(device) / 2) {
+    ++pass.start;
+    pass.count *= 2;
+  }
+  pass.first = pass.start;
+  left -= pass.start;
+  while (left != 0) {
+    pass.levels = choose_levels<G>(device, left);
+    left -= pass.levels;
     std::unique_ptr<StreamBuffer> made;
-    if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << levels) * block_len, stream);
+    if (left != 0) made = std::make_unique<StreamBuffer>((pass.count << pass.levels) * block_len, stream);
     pass.out = left == 0 ? out : made->data();
     pass.finishes = left == 0 && finishes;
-    launch(kernel, configuration_of<G>(device, lanes, slots_len), stream, fixed_schedules, pass);
+    // One level needs no slots: some GPUs have no room beside the tables.
+    const std::size_t slots = pass.levels == 1 ? 0 : static_cast<std::size_t>(pass.levels) * (G::threads / warp_len);
+    launch(&pass_kernel<G, Keys>, configuration_of<G>(device, pass.count, batch_len * slots), stream, fixed_schedules,
+           pass);
     held = std::move(made);
     pass.nodes = pass.out;
     pass.stride = block_len;
-    pass.count <<= levels;
-    pass.first += levels;
-  };
-  int start = 0;  // levels until there is work for a quarter of all warps, which is enough
-  while (start < left - 1 && pass.count << start < lanes_of<G>(device) / 4) ++start;
-  if (start > 1) run(&start_kernel<G, Keys>, start, 0, pass.count << start);
-  while (left != 0) {
-    const int levels = choose_levels<G>(device, left);
-    // One level needs no slots: some GPUs have no room beside the tables.
-    const std::size_t slots_len =
-        levels == 1 ? 0 : static_cast<std::size_t>(levels) * batch_len * (G::threads / warp_len);
-    run(&pass_kernel<G, Keys>, levels, slots_len, pass.count);
+    pass.start = 0;
+    pass.count <<= pass.levels;
+    pass.first += pass.levels;
   }
 }
 
