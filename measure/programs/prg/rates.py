@@ -8,50 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import warpcipher as wc
 from warpcipher import prg
 from warpcipher.prg import dpf
-from warpcipher_measure.program import Program, by_turns
+from warpcipher_measure.program import Arrays, Program, by_turns
 
 TREES: tuple[Any, ...] = ("aes-128-mmo", "aes-128-half")
 GROUPS: tuple[tuple[Any, int], ...] = (("gf2", 0), ("u32", 0), ("u32", 2))
 BITS = 20
 RECORD = 256
-
-
-class Host:
-    """Arrays of NumPy."""
-
-    def empty(self, size: int, dtype: str = "uint8") -> Any:
-        return np.zeros(size, dtype)
-
-    def read(self, table: Any) -> Callable[[], object]:
-        words = table.view(np.uint64)
-        return lambda: words.sum()
-
-    def wait(self) -> None:
-        """NumPy is done when it returns."""
-
-
-class Device:
-    """Tensors of PyTorch on a GPU."""
-
-    def __init__(self, device: str) -> None:
-        import torch
-
-        self._torch = torch
-        self._device = device
-
-    def empty(self, size: int, dtype: str = "uint8") -> Any:
-        return self._torch.zeros(size, dtype=getattr(self._torch, dtype), device=self._device)
-
-    def read(self, table: Any) -> Callable[[], object]:
-        words = table.view(self._torch.int64)
-        return lambda: words.sum()
-
-    def wait(self) -> None:
-        self._torch.cuda.synchronize(self._device)
 
 
 def main() -> None:
@@ -60,15 +25,15 @@ def main() -> None:
     program.option("--seeds", type=int, default=0, help="log2 of the number of seeds")
     program.option("--table", type=int, default=0, help="MiB of the table")
     options = program.parse()
-    on_host = options.device == "cpu"
-    library: Host | Device = Host() if on_host else Device(options.device)
+    arrays = Arrays(options.device)
+    on_host, empty = arrays.on_host, arrays.zeros
 
     def turns(actions: dict[str, Callable[[], object]]) -> Any:
-        return by_turns(actions, options.repetitions, wait=library.wait)
+        return by_turns(actions, options.repetitions, wait=arrays.wait)
 
     count = 1 << (options.seeds or (14 if on_host else 26))
-    seeds, children = library.empty(16 * count), library.empty(32 * count)
-    text, cipher = library.empty(32 * count), wc.Cipher("aes-128-ecb", bytes(16))
+    seeds, children = empty(16 * count), empty(32 * count)
+    text, cipher = empty(32 * count), wc.Cipher("aes-128-ecb", bytes(16))
     actions: dict[str, Callable[[], object]] = {
         f"expand, {name}": lambda name=name: prg.expand(seeds, name, out=children)
         for name in dpf.PRGS
@@ -80,7 +45,7 @@ def main() -> None:
     at_once = 16 if on_host else 512
     for group, more in GROUPS:
         width = 1 << (BITS - 3) if group == "gf2" else 4 << (BITS + more)
-        shares = library.empty(at_once * width)
+        shares = empty(at_once * width)
         shares_of: dict[str, Callable[[], object]] = {}
         for name in TREES:
             keys: Any = dpf.generate(range(at_once), None, BITS + more, group=group, prg=name)[0]
@@ -90,9 +55,11 @@ def main() -> None:
         del shares
 
     size = (options.table or (256 if on_host else 1024)) << 20
-    table = library.empty(size)
+    table = empty(size)
     bits = (size // RECORD - 1).bit_length()
-    answers: dict[str, Callable[[], object]] = {"reading the table once": library.read(table)}
+    answers: dict[str, Callable[[], object]] = {
+        "reading the table once": table.view(arrays.library.int64).sum
+    }
     for queries, name in ((1, TREES[0]), (8, TREES[0]), (64, TREES[0]), (64, TREES[1])):
         keys = dpf.generate(range(queries), None, bits, prg=name)[0]
         answers[f"answers of {queries}, {name}"] = lambda k=keys: dpf.answer(k, table, RECORD)

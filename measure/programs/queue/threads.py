@@ -11,68 +11,49 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 
 import warpcipher as wc
 from warpcipher_measure.program import Program
 
 ALGORITHM = "aes-128-gcm"
-Client = Callable[[int, list[float]], None]
+Message = Callable[[bytes, Callable[[], None]], None]
+"""Sends a message with that nonce, and has a function called when it is done."""
 
 
-def run_threads(count: int, client: Client) -> tuple[float, list[float]]:
-    """Seconds until all threads are done, and the latencies of all messages."""
-    latencies: list[list[float]] = [[] for _ in range(count)]
+def run_threads(count: int, messages: int, window: int, send: Message) -> tuple[float, list[float]]:
+    """Seconds until all threads are done, and the latencies of all messages, sorted."""
+    latencies: list[float] = []
     start = threading.Barrier(count + 1)
 
-    def body(number: int) -> None:
-        start.wait()
-        client(number, latencies[number])
+    def client(number: int) -> None:
+        free, own = threading.Semaphore(window), []
 
-    threads = [threading.Thread(target=body, args=(n,)) for n in range(count)]
+        def one(nonce: bytes) -> None:
+            begin = time.perf_counter()
+
+            def done() -> None:
+                own.append(time.perf_counter() - begin)
+                free.release()
+
+            send(nonce, done)
+
+        start.wait()
+        for i in range(messages):
+            free.acquire()
+            one(number.to_bytes(4, "big") + i.to_bytes(8, "big"))
+        for _ in range(window):
+            free.acquire()
+        latencies.extend(own)
+
+    threads = [threading.Thread(target=client, args=(n,)) for n in range(count)]
     for thread in threads:
         thread.start()
     start.wait()
     begin = time.perf_counter()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - begin, sorted(one for some in latencies for one in some)
-
-
-def nonce_of(client: int, number: int) -> bytes:
-    return client.to_bytes(4, "big") + number.to_bytes(8, "big")
-
-
-def plain_client(box: wc.aead.AESGCM, text: bytes, messages: int) -> Client:
-    def client(number: int, latencies: list[float]) -> None:
-        for i in range(messages):
-            begin = time.perf_counter()
-            box.encrypt(nonce_of(number, i), text, None)
-            latencies.append(time.perf_counter() - begin)
-
-    return client
-
-
-def queue_client(queue: wc.Queue, key: wc.Key, text: bytes, messages: int, window: int) -> Client:
-    def client(number: int, latencies: list[float]) -> None:
-        free = threading.Semaphore(window)
-
-        def submit(i: int) -> None:
-            begin = time.perf_counter()
-
-            def done(future: object) -> None:
-                latencies.append(time.perf_counter() - begin)
-                free.release()
-
-            nonce = nonce_of(number, i)
-            queue.submit(ALGORITHM, "encrypt", key, text, iv=nonce).add_done_callback(done)
-
-        for i in range(messages):
-            free.acquire()
-            submit(i)
-        for _ in range(window):
-            free.acquire()
-
-    return client
+    return time.perf_counter() - begin, sorted(latencies)
 
 
 def main() -> None:
@@ -87,29 +68,32 @@ def main() -> None:
     raw, text = os.urandom(16), os.urandom(options.size)
     key, box = wc.Key(ALGORITHM, raw), wc.aead.AESGCM(raw, engine=options.engine)
     total = options.threads * options.messages * options.size
-    notes = [""]  # of what was measured last
 
-    def measure(name: str, once: Callable[[], tuple[float, list[float]]]) -> None:
-        found = [once() for _ in range(options.repetitions)]
-        program.add(name, "GB/s", [total / seconds / 1e9 for seconds, _ in found], notes.pop())
+    def call(nonce: bytes, done: Callable[[], None]) -> None:
+        box.encrypt(nonce, text, None)
+        done()
+
+    def measure(name: str, window: int, send: Message, note: Callable[[], str] = str) -> None:
+        runs = range(options.repetitions)
+        found = [run_threads(options.threads, options.messages, window, send) for _ in runs]
+        program.add(name, "GB/s", [total / seconds / 1e9 for seconds, _ in found], note())
         for part in (50, 99):
             at = [latencies[len(latencies) * part // 100] * 1e6 for _, latencies in found]
             program.add(f"{name}: p{part}", "us", at)
 
-    def queued(delay: int, window: int) -> tuple[float, list[float]]:
+    measure("AESGCM in a loop", 1, call)
+    for window, delay in product(options.window, options.delays):
         with wc.Queue(options.engine, max_delay_us=delay) as queue:
-            client = queue_client(queue, key, text, options.messages, window)
-            done = run_threads(options.threads, client)
-            counts = queue.statistics()
-        notes.append(f"{counts.messages / counts.payloads:.1f} messages a payload")
-        return done
 
-    plain = plain_client(box, text, options.messages)
-    measure("AESGCM in a loop", lambda: run_threads(options.threads, plain))
-    for window in options.window:
-        for delay in options.delays:
-            name = f"Queue, window {window}, age limit {delay} us"
-            measure(name, lambda delay=delay, window=window: queued(delay, window))  # type: ignore[misc]
+            def submit(nonce: bytes, done: Callable[[], None], queue: wc.Queue = queue) -> None:
+                future = queue.submit(ALGORITHM, "encrypt", key, text, iv=nonce)
+                future.add_done_callback(lambda _: done())
+
+            def payloads(queue: wc.Queue = queue) -> str:
+                counts = queue.statistics()
+                return f"{counts.messages / counts.payloads:.1f} messages a payload"
+
+            measure(f"Queue, window {window}, age limit {delay} us", window, submit, payloads)
     program.finish(algorithm=f"{ALGORITHM}, one key, no AAD, host memory", **vars(options))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from warpcipher.random import Generator
-from warpcipher_measure.program import Program, by_turns
+from warpcipher_measure.program import Arrays, Program, by_turns
 
 BURST = 200
 """Calls for a short array of which one time is taken."""
@@ -55,58 +55,14 @@ FILLS = (
 SHORT = (FILLS[1], FILLS[3])
 
 
-class Host:
-    """Arrays of NumPy, and its Philox."""
-
-    peer = "NumPy's Philox"
-
-    def __init__(self) -> None:
-        self._philox = np.random.Generator(np.random.Philox(1))
-
-    def empty(self, count: int, dtype: str) -> Any:
-        return np.zeros(count, dtype)
-
-    def fill(self, fill: Fill, array: Any) -> Callable[[], object] | None:
-        return fill.in_numpy and partial(fill.in_numpy, self._philox, array)
-
-    def permutation(self, count: int) -> Callable[[], object]:
-        return lambda: self._philox.permutation(count)
-
-    def wait(self) -> None:
-        """NumPy is done when it returns."""
-
-
-class Device:
-    """Tensors of PyTorch on a GPU, and its own methods."""
-
-    peer = "PyTorch's Philox"
-
-    def __init__(self, device: str) -> None:
-        import torch
-
-        self._torch = torch
-        self._device = device
-
-    def empty(self, count: int, dtype: str) -> Any:
-        return self._torch.empty(count, dtype=getattr(self._torch, dtype), device=self._device)
-
-    def fill(self, fill: Fill, array: Any) -> Callable[[], object] | None:
-        return partial(getattr(array, fill.method), *fill.arguments) if fill.in_torch else None
-
-    def permutation(self, count: int) -> Callable[[], object]:
-        return lambda: self._torch.randperm(count, device=self._device)
-
-    def wait(self) -> None:
-        self._torch.cuda.synchronize(self._device)
-
-
 def main() -> None:
     program = Program(__doc__)
     program.option("--device", default="cpu", help="cpu or cuda:0")
     program.option("--mib", type=int, default=0, help="size of the long arrays")
     options = program.parse()
-    library: Host | Device = Host() if options.device == "cpu" else Device(options.device)
-    size = (options.mib or (64 if options.device == "cpu" else 4096)) << 20
+    arrays = Arrays(options.device)
+    size = (options.mib or (64 if arrays.on_host else 4096)) << 20
+    philox = np.random.Generator(np.random.Philox(1))
     chacha20, aes = Generator(bytes(32)), Generator(bytes(32), algorithm="aes-256-ctr")
 
     def turns(
@@ -115,31 +71,40 @@ def main() -> None:
         peer: Callable[[], object] | None,
         calls: int = 1,
     ) -> Any:
-        actions = own if peer is None else own | {library.peer: peer}
+        library = "NumPy" if arrays.on_host else "PyTorch"
+        actions = own if peer is None else own | {f"{library}'s Philox": peer}
         named = {f"{what}: {name}": action for name, action in actions.items()}
-        return by_turns(named, options.repetitions, wait=library.wait, calls=calls)
+        return by_turns(named, options.repetitions, wait=arrays.wait, calls=calls)
+
+    def of_peer(fill: Fill, array: Any) -> Callable[[], object] | None:
+        if arrays.on_host:
+            return fill.in_numpy and partial(fill.in_numpy, philox, array)
+        return partial(getattr(array, fill.method), *fill.arguments) if fill.in_torch else None
 
     for fill in FILLS:
-        array = library.empty(size // np.dtype(fill.dtype).itemsize, fill.dtype)
+        array = arrays.zeros(size // np.dtype(fill.dtype).itemsize, fill.dtype)
         own = {"chacha20": fill.by(chacha20, array), "aes-256-ctr": fill.by(aes, array)}
-        peer = library.fill(fill, array)
+        peer = of_peer(fill, array)
         program.rates(turns(f"{fill.name}, {fill.dtype}", own, peer), size / 1e9)
         del array, own, peer
 
     count = 1 << 24
-    array = library.empty(count, "int64")
+    array = arrays.zeros(count, "int64")
     own = {"chacha20": lambda: chacha20.permutation_(array)}
     what = "permutation of 2^24, int64"
-    program.times(turns(what, own, library.permutation(count)))
+    shuffled = partial(
+        philox.permutation
+        if arrays.on_host
+        else partial(arrays.library.randperm, **arrays.options),
+        count,
+    )
+    program.times(turns(what, own, shuffled))
 
-    short, unkeyed = library.empty(256, "float32"), Generator()
+    short, unkeyed = arrays.zeros(256, "float32"), Generator()
     for fill in SHORT:
-        own = {
-            "chacha20": fill.by(chacha20, short),
-            "chacha20 without a key": fill.by(unkeyed, short),
-        }
+        own = {"chacha20": fill.by(chacha20, short), "without a key": fill.by(unkeyed, short)}
         what = f"{fill.name}, 256 of float32"
-        program.times(turns(what, own, library.fill(fill, short), BURST), "us")
+        program.times(turns(what, own, of_peer(fill, short), BURST), "us")
     program.finish(size=f"{size >> 20} MiB in {options.device}")
 
 

@@ -155,8 +155,10 @@ def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
     multiple=True,
     help="A parameter of the paper; the list has them.",
 )
-@click.option("--repetitions", metavar="N", type=int, help="Timed repetitions of a figure; 7.")
-@click.option("--device", metavar="N", type=int, default=0, help="The GPU; 0.")
+@click.option(
+    "--repetitions", metavar="N", type=int, help="Timed repetitions of a figure.  [default: 7]"
+)
+@click.option("--device", metavar="N", type=int, default=0, help="The GPU.  [default: 0]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--out",

@@ -9,9 +9,11 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from .machine import look
 
@@ -94,20 +96,30 @@ def ratio(taken: Mapping[str, Times], name: str, other: str) -> None:
     print(f"{name}: {found:.2f} times the rate of {other}", file=sys.stderr)
 
 
-class named:  # noqa: N801
+@contextmanager
+def named(name: str) -> Iterator[None]:
     """A library whose rows are left out where it is not installed."""
+    try:
+        yield
+    except ImportError:
+        print(f"{name} is not installed: left out", file=sys.stderr)
 
-    def __init__(self, name: str) -> None:
-        self._name = name
 
-    def __enter__(self) -> None:
-        pass
+class Arrays:
+    """NumPy's in host memory ("cpu"), or PyTorch's on a GPU."""
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        if kind is None or not issubclass(kind, ImportError):
-            return False
-        print(f"{self._name} is not installed: left out", file=sys.stderr)
-        return True
+    def __init__(self, device: str) -> None:
+        self.on_host = device == "cpu"
+        self.library: Any = import_module("numpy" if self.on_host else "torch")
+        self.options = {} if self.on_host else {"device": device}
+
+    def zeros(self, count: int, dtype: str = "uint8") -> Any:
+        return self.library.zeros(count, dtype=getattr(self.library, dtype), **self.options)
+
+    def wait(self) -> None:
+        """For what is enqueued."""
+        if not self.on_host:
+            self.library.cuda.synchronize()
 
 
 class Program:

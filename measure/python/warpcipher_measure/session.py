@@ -361,11 +361,7 @@ class Session:
         }
 
     def up_to(
-        self,
-        limit: str,
-        what: str,
-        sizes: Iterable[int],
-        measure: Callable[[int], Measurement],
+        self, limit: str, what: str, sizes: Iterable[int], measure: Callable[[int], Measurement]
     ) -> dict[int, Measurement]:
         """Measures at sizes that rise, up to where a call would take more milliseconds than the
         parameter `limit` says, judged by the size before."""
