@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import warpcipher as wc
-from warpcipher_measure import bench, openssl
+from warpcipher_measure import bench, peers
 
 Row = tuple[str, float]
 MESSAGE = 64 << 20
@@ -67,8 +67,9 @@ def show_memory() -> None:
     peer = "pyca" if importlib.util.find_spec("cryptography") else None
     rows = measured("aes-256-gcm", residences=("pageable",), sizes=(MESSAGE,), against=peer)
     if shutil.which("openssl"):
-        path = openssl.program()
-        found = openssl.measure(path, openssl.version(path), "aes-256-gcm", "encrypt", 16384, 1)
+        path = peers.openssl_program()
+        version = peers.openssl_version(path)
+        found = peers.measure_openssl(path, version, "aes-256-gcm", "encrypt", 16384, 1)
         if not isinstance(found, str):
             name = f"openssl speed, 16 KiB, {found.processes} processes"
             rows.append((name, found.gigabytes_per_second.median * 1e9))

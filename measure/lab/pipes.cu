@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipes.hpp"
-
+// The highest rates of a multiprocessor: benchmarks compare kernels with these, not with a datasheet. The clock is read
+// on the device at the same time.
 #if WARPCIPHER_HAS_CUDA
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What papers published: one file a paper in data/, each value with its place in the paper. The
-files have the papers' units; what is read from them is in GB/s, as all rates of the lab are."""
+"""What papers published (published.json): each value with its place in the paper, in the paper's
+units. What is read from there is in GB/s, as all rates of the lab are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ GB_PER_S = {"mbps": 1 / 8e3, "gbps": 1 / 8}
 
 @cache
 def load(name: str) -> Any:
-    """The document data/NAME.json. Values named "gbps" or "..._mbps" there are "gb_per_s" and
+    """A paper's values. Those named "gbps" or "..._mbps" there are "gb_per_s" and
     "..._gb_per_s" here, in GB/s."""
-    text = (resources.files(__package__) / "data" / f"{name}.json").read_text("utf-8")
-    return _converted(json.loads(text), 1)
+    text = (resources.files(__package__) / "published.json").read_text("utf-8")
+    return _converted(json.loads(text)[name], 1)
 
 
 def _converted(value: Any, factor: float) -> Any:

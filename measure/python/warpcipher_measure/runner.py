@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 import warpcipher as wc
 
-from . import _native, bounds, cases, machine, memory, openssl, pyca, rows, timeline, timing
+from . import _native, bounds, cases, machine, memory, peers, timeline, timing
 from .papers import PAPERS
 from .results import Bound, LeftOut, Machine, PaperReport, PeerRow, Report, Row
 from .session import Paper, Session
@@ -39,8 +39,8 @@ class _Run:
         self._start = time.perf_counter()
         self._settings = settings.effective()
         self._observe = observe
-        self._openssl = openssl.program() if settings.against == "openssl" else None
-        self._pyca = pyca.library() if settings.against == "pyca" else None
+        self._openssl = peers.openssl_program() if settings.against == "openssl" else None
+        self._pyca = peers.pyca_library() if settings.against == "pyca" else None
         self._repetitions_of_peer = 1 if settings.quick else 3
         if not Path(self._settings.folder).is_dir():
             raise ValueError(f"folder is {self._settings.folder!r}, which is not a directory")
@@ -94,7 +94,7 @@ class _Run:
         stream = self._stream
         arena = memory.Arena(largest, cache, self._maker(residence), stream)
         for group in groups:
-            rows.check(group[-1], arena, stream)
+            cases.check(group[-1], arena, stream)
             self._run_group(group, lambda case: self._on_memory(case, arena))
 
     def _maker(self, residence: str) -> Callable[[int], memory.Memory]:
@@ -113,7 +113,7 @@ class _Run:
         stream = self._stream if case.residence == "device" else None
         slots = arena.slots(case.sealed_size)
         work = timing.Work(
-            rows.Call(case, slots, self._stream).run,
+            cases.Call(case, slots, self._stream).run,
             slots.count,
             (lambda: None) if stream is None else stream.wait,
             None if slots.spans_caches else arena.evict,
@@ -122,7 +122,7 @@ class _Run:
         return self._row(case, work, clock, self._settings.least_seconds)
 
     def _on_files(self, case: cases.Case, folder: str) -> Row:
-        call = rows.on_files(case, folder)
+        call = cases.on_files(case, folder)
         work = timing.Work(lambda _: call(), 1, lambda: None, None)
         return self._row(case, work, timing.host_clock, 0.0)
 
@@ -176,24 +176,24 @@ class _Run:
             if self._pyca is not None:
                 self._run_pyca(self._pyca, case)
 
-    def _run_pyca(self, peer: pyca.Library, case: cases.Case) -> None:
-        refusal = pyca.refusal(case)
+    def _run_pyca(self, peer: peers.Library, case: cases.Case) -> None:
+        refusal = peers.pyca_refusal(case)
         if refusal:
             self._skip(LeftOut(f"{case.shown} pyca", refusal))
             return
         settings = self._settings
-        for found in pyca.measure(peer, case, settings.row_seconds, settings.repetitions):
+        for found in peers.measure_pyca(peer, case, settings.row_seconds, settings.repetitions):
             self._report.peers.append(found)
             self._observe(found)
 
     def _run_openssl(self, path: str) -> None:
-        its_version = openssl.version(path)
+        its_version = peers.openssl_version(path)
         wanted = {
-            (row.algorithm, row.direction, min(row.message, openssl.LARGEST_MESSAGE)): None
+            (row.algorithm, row.direction, min(row.message, peers.LARGEST_MESSAGE)): None
             for row in self._report.rows
         }
         for algorithm, direction, message in wanted:
-            found = openssl.measure(
+            found = peers.measure_openssl(
                 path, its_version, algorithm, direction, message, self._repetitions_of_peer
             )
             if isinstance(found, str):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, SMALL_CACHE
-from warpcipher_measure import bench, bounds, machine, memory, plots, rows
+from warpcipher_measure import bench, bounds, cases, machine, memory, plots
 from warpcipher_measure.results import shown
 
 
@@ -150,7 +150,7 @@ def test_a_run_leaves_no_cycles() -> None:
         memory.DeviceMemory,
         memory.DevicePart,
         memory.HostMemory,
-        rows.Call,
+        cases.Call,
     }
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
-from warpcipher_measure import openssl, pyca
+from warpcipher_measure import peers
 from warpcipher_measure.cases import Case
 
 
@@ -39,21 +39,21 @@ def test_names_of_openssl() -> None:
     ).stdout.lower()
     for name in ALGORITHMS:
         if not name.startswith(("des-", "xchacha20")) and not name.endswith("-siv"):
-            assert openssl.name_of(name) in listed
-    assert openssl.name_of("des-ede2-cbc") == "des-ede-cbc"
-    assert openssl.name_of("des-ede3-cbc") == "des-ede3-cbc"
+            assert peers.openssl_name(name) in listed
+    assert peers.openssl_name("des-ede2-cbc") == "des-ede-cbc"
+    assert peers.openssl_name("des-ede3-cbc") == "des-ede3-cbc"
 
 
 def test_results_of_openssl_are_parsed() -> None:
     output = "Got: +F:25:AES-256-GCM:100.0 from 0\n+F:25:AES-256-GCM:911546144.95\n"
-    assert openssl.parse(output) == 911546144.95
-    assert openssl.parse("speed: unknown\n") is None
+    assert peers.parse_openssl(output) == 911546144.95
+    assert peers.parse_openssl("speed: unknown\n") is None
 
 
 def test_what_openssl_refuses_is_reported(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("needs the openssl command")
-    found = openssl.measure("openssl", "", "no-cipher", "encrypt", 16, 1)
+    found = peers.measure_openssl("openssl", "", "no-cipher", "encrypt", 16, 1)
     assert isinstance(found, str)
     assert found.startswith("openssl speed: ")
 
@@ -95,25 +95,25 @@ def test_pyca_makes_the_same(info: wc.AlgorithmInfo, direction: str) -> None:
     pytest.importorskip("cryptography")
     for message in (320, 128):
         case = case_of(info, direction, 320, message)
-        rows = pyca.measure(pyca.library(), case, 0.0, 1)
+        rows = peers.measure_pyca(peers.pyca_library(), case, 0.0, 1)
         assert [row.ratio.count for row in rows if row.ratio is not None] == [1, 1]
 
 
 def test_a_difference_from_pyca_ends_the_run() -> None:
     wrong = SimpleNamespace(encrypt=lambda nonce, data, aad: bytes(len(data) + 16))
-    peer = pyca.Library(SimpleNamespace(AESGCM=lambda key: wrong), None, "")
+    peer = peers.Library(SimpleNamespace(AESGCM=lambda key: wrong), None, "")
     case = case_of(ALGORITHMS["aes-128-gcm"], "encrypt", 64, 64)
     with pytest.raises(wc.EngineError, match="differ in aes-128-gcm encrypt 64 B"):
-        pyca.measure(peer, case, 0.0, 1)
+        peers.measure_pyca(peer, case, 0.0, 1)
 
 
 def test_against_pyca_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(ValueError, match="pip install 'cryptography>=50'"):
-        pyca.library()
+        peers.pyca_library()
 
 
 def test_pyca_is_not_compared_with_a_gpu() -> None:
     device = Case(COMPARED[0], "encrypt", 64, 64, "device", ENGINES["cuda"])
-    assert "host memory" in pyca.refusal(device)
-    assert pyca.refusal(case_of(COMPARED[0], "encrypt", 64, 64)) == ""
+    assert "host memory" in peers.pyca_refusal(device)
+    assert peers.pyca_refusal(case_of(COMPARED[0], "encrypt", 64, 64)) == ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the kernels of AES and ChaCha20 on a GPU do other work for other keys or data?
 
-Runs `device_constant_time --count` (built with the GPU tests; without --count it is the test of
+Runs `device_constant_time --count` (constant_time.cu; without --count it is the test of
 times) under ncu: each kernel on zeros, equal bytes, random bytes and under another key. There the
 loads from shared memory must take as many wavefronts as there are loads where nothing else uses
 that pipe, and everywhere as many for all data; the kernels must execute as many instructions.

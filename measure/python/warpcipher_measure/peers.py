@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyca/cryptography against the library: the same texts in the same process, by turns, so that
-whatever else the machine does slows both."""
+"""Peers on the same machine. libcrypto by its own benchmark, `openssl speed -multi`: one process a
+core, each over and over the same buffer, which therefore stays in its cache. And pyca/cryptography:
+the same texts in the same process, by turns, so that whatever else the machine does slows both."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import shlex
+import shutil
+import subprocess
 import time
 from array import array
 from collections.abc import Callable
@@ -15,7 +19,90 @@ from typing import Any
 import warpcipher as wc
 
 from .cases import TAG_SIZE, Case, any_iv
+from .machine import cores
 from .results import PeerRow, Spread
+
+LARGEST_MESSAGE = 1 << 20
+SECONDS = 1
+
+
+def openssl_program() -> str:
+    """The openssl command. ValueError: there is none on PATH."""
+    found = shutil.which("openssl")
+    if found is None:
+        raise ValueError("--against openssl runs `openssl speed`, but no openssl is on PATH")
+    return found
+
+
+def openssl_version(path: str) -> str:
+    done = subprocess.run([path, "version"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def openssl_name(algorithm: str) -> str:
+    """OpenSSL's name: it counts the keys of triple DES by -ede and -ede3."""
+    if "chacha20" in algorithm:
+        return algorithm
+    cipher, _, mode = algorithm.rpartition("-")
+    return f"{cipher.removesuffix('2') if cipher == 'des-ede2' else cipher}-{mode}"
+
+
+def openssl_command(
+    path: str, algorithm: str, direction: str, message: int, processes: int
+) -> list[str]:
+    options = ["-aead"] if algorithm.endswith(("-ccm", "-gcm", "-gcm-siv", "-poly1305")) else []
+    if direction == "decrypt":
+        options.append("-decrypt")
+    return [
+        path,
+        "speed",
+        "-mr",
+        "-elapsed",
+        *("-multi", str(processes)),
+        *("-seconds", str(SECONDS)),
+        *("-bytes", str(message)),
+        *options,
+        *("-evp", openssl_name(algorithm)),
+    ]
+
+
+def measure_openssl(
+    path: str, its_version: str, algorithm: str, direction: str, message: int, repetitions: int
+) -> PeerRow | str:
+    """The sum over all processes, or what openssl complained of."""
+    processes = cores()
+    arguments = openssl_command(path, algorithm, direction, message, processes)
+    rates = []
+    for _ in range(repetitions):
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        rate = parse_openssl(done.stdout)
+        if done.returncode != 0 or rate is None:
+            complaint = done.stderr.strip().splitlines() or ["no result"]
+            return f"openssl speed: {complaint[0]}"
+        rates.append(rate / 1e9)
+    return PeerRow(
+        "openssl",
+        its_version,
+        algorithm,
+        direction,
+        message,
+        processes,
+        Spread.of(rates),
+        shlex.join(["openssl", *arguments[1:]]),
+        message,
+    )
+
+
+def parse_openssl(output: str) -> float | None:
+    """Bytes a second of all processes: the last line of `-mr`, +F:NUMBER:NAME:RATE."""
+    for line in reversed(output.splitlines()):
+        fields = line.split(":")
+        if fields[0] == "+F" and len(fields) >= 4:
+            return float(fields[-1])
+    return None
+
+
+# --- pyca/cryptography ----------------------------------------------------------------------------
 
 OWN_CLASSES = {"ccm": "AESCCM", "gcm": "AESGCM", "siv": "AESGCMSIV", "poly1305": "ChaCha20Poly1305"}
 """Of AEADs, by the last part of their names."""
@@ -42,7 +129,7 @@ class Library:
         return modes.ECB() if name == "ecb" else getattr(modes, upper)(iv)
 
 
-def library() -> Library:
+def pyca_library() -> Library:
     """ValueError: it is not installed here."""
     try:
         package = importlib.import_module("cryptography")
@@ -57,7 +144,7 @@ def library() -> Library:
     return Library(aead, ciphers, version)
 
 
-def refusal(case: Case) -> str:
+def pyca_refusal(case: Case) -> str:
     """Why the peer has nothing to compare a case with; empty where it has."""
     name = case.algorithm.name
     if name.startswith("des") or name == "xchacha20-poly1305":
@@ -67,7 +154,7 @@ def refusal(case: Case) -> str:
     return ""
 
 
-def measure(peer: Library, case: Case, seconds: float, repetitions: int) -> list[PeerRow]:
+def measure_pyca(peer: Library, case: Case, seconds: float, repetitions: int) -> list[PeerRow]:
     """Both ways of calling: bytes to bytes, and into a buffer. EngineError: the two differ."""
     pair = _Pair(peer, case)
     rows = []
