@@ -26,7 +26,7 @@ from .._new_file import NewFile
 from .._tree_names import is_own
 from ..formats.sealed import Regular
 from ..formats.whole import write_whole
-from ..stores.store import Store
+from ..stores.store import Store, changed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -290,7 +290,11 @@ class Items:
             store, path = self._stores.find(root, rest)
             if item.size > SHORT:
                 return stores.ObjectFile(store, path, info)
-            return Held(store.read(path, 0, item.size, info) if item.size else b"")
+            if item.size:
+                return Held(store.read(path, 0, item.size, info))
+            if self.again(item).state != item.state:  # a read of no bytes has no condition
+                raise changed(place)
+            return Held(b"")
         parts = rest.split("/") if rest else []
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         if not parts:

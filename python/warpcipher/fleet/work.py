@@ -100,6 +100,17 @@ class _Writer:
         return int(count)
 
 
+class _Change(NamedTuple):
+    """An object that is open, whose keys change from those of `sealed` to those of `new`."""
+
+    sealed: Sealed
+    new: Sealed
+    item: Item
+    entry: Entry | None
+    opened: Any
+    stopped: Callable[[], bool]
+
+
 @dataclass(frozen=True)
 class Work:
     """What a job does, without its key. format, options: as of `formats`; target: None where
@@ -203,7 +214,7 @@ class Work:
     ) -> Done:
         with self.items.open(item) as opened:
             if sealed.new is not None:
-                return self._change(sealed, sealed.new, item, entry, opened, stopped)
+                return self._change(_Change(sealed, sealed.new, item, entry, opened, stopped))
             options = self.options_of(sealed, item, opened)
             if isinstance(opened, Held):
                 return self._do_short(sealed, item, entry, options, opened.view)
@@ -257,50 +268,36 @@ class Work:
             self.name_of(item.name), item.state, mode, modified, size, sealed, head_of(head)
         )
 
-    def _change(
-        self,
-        sealed: Sealed,
-        new: Sealed,
-        item: Item,
-        entry: Entry | None,
-        opened: Any,
-        stopped: Callable[[], bool],
-    ) -> Done:
-        """Changes the keys of an object that is open."""
+    def _change(self, change: _Change) -> Done:
+        item, entry, opened = change.item, change.entry, change.opened
         _compare(entry, opened.read_at(0, HEAD_SIZE) if entry is not None else b"")
-        change = self._rekey if self.task == "rekey" else self._rewrap
         try:
-            sizes = change(sealed, new, item, entry, opened, stopped)
+            sizes = (self._rekey if self.task == "rekey" else self._rewrap)(change)
         except (wc.InvalidTag, FormatError):
-            if not (self.in_place and self._is_changed(new, opened, stopped)):
+            if not (self.in_place and self._is_changed(change)):
                 raise
             # A run that was killed before its journal said so has done it.
             return self._done(item, entry, 0, item.size, opened.read_at(0, HEAD_SIZE))
         return self._done(self.items.again(item) if self.in_place else item, entry, *sizes)
 
-    def _is_changed(self, new: Sealed, opened: Any, stopped: Callable[[], bool]) -> bool:
+    def _is_changed(self, change: _Change) -> bool:
         """Whether an object has the new key: of a rekey all of it is read, as a damaged one that
         nobody could rekey may begin with a key that the old and the new ones share."""
+        new, opened = change.new, change.opened
+        new = Sealed(new.format.primary(new.key), new.format, new.options)
         if not new.opens(opened.read_at, new.options):
             return False
         if self.task == "rekey":
             opened.seek(0)
             try:
-                new.decrypt(_Reader(opened, stopped), _Writer(None), new.options)
+                new.decrypt(_Reader(opened, change.stopped), _Writer(None), new.options)
             except (wc.InvalidTag, FormatError):
                 return False
         return True
 
-    def _rekey(
-        self,
-        sealed: Sealed,
-        new: Sealed,
-        item: Item,
-        entry: Entry | None,
-        opened: Any,
-        stopped: Callable[[], bool],
-    ) -> tuple[int, int, bytes]:
+    def _rekey(self, change: _Change) -> tuple[int, int, bytes]:
         """Returns the bytes of the text and of the new object, and the first of these."""
+        sealed, new, item, entry, opened, stopped = change
         place = self._output_place(item)
         options = new.options_of(self.name_of(item.name)) if self.bound else new.options
         writers: list[_Writer] = []
@@ -328,16 +325,9 @@ class Work:
                     check()
         return made.size, made.sealed, writers[-1].head
 
-    def _rewrap(
-        self,
-        sealed: Sealed,
-        new: Sealed,
-        item: Item,
-        entry: Entry | None,
-        opened: Any,
-        stopped: Callable[[], bool],
-    ) -> tuple[int, int, bytes]:
+    def _rewrap(self, change: _Change) -> tuple[int, int, bytes]:
         """As `_rekey`; without a manifest nothing says the bytes of the text: 0."""
+        sealed, new, item, entry, opened, stopped = change
         options = self.options_of(sealed, item, opened)
         made = Rewrapped.of_object(
             opened, sealed.key, new.key, sealed.format.name, options, self.keep

@@ -326,6 +326,10 @@ class Format(abc.ABC):
         """What of the key opens files; an empty list: nothing does."""
         return key
 
+    def primary(self, key: object) -> object:
+        """What of the key encrypts, where other keys in it only decrypt."""
+        return key
+
     def asks_passphrase(self, head: bytes) -> bool:
         """Whether a passphrase opens the file that begins with `head`."""
         return False

@@ -118,6 +118,10 @@ class Tink(Format):
             return start.lstrip()[:1] == b"{" and start.isascii()
         return isinstance(key, Keyset)
 
+    def primary(self, key: object) -> object:
+        primary = as_keyset(key).primary
+        return Keyset((primary,), primary.key_id)
+
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.check(self)
         primary = as_keyset(key).primary

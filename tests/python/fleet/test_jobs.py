@@ -19,7 +19,7 @@ from warpcipher.cli.app import cli
 from warpcipher.fleet import journal, places
 from warpcipher.fleet.filters import pattern
 from warpcipher.fleet.job import ROOM, Threads, Todo
-from warpcipher.fleet.places import Item
+from warpcipher.fleet.places import Item, Items
 from warpcipher.fleet.work import Outcome
 
 
@@ -440,6 +440,18 @@ def test_the_right_key_after_a_wrong_one(
     invoke(*given, "other", expect=3)
     assert not plain(store, "back/.")
     invoke(*given, "key")
+
+
+def test_an_empty_object_that_grows(store: StepStore) -> None:
+    store.put("in/empty", b"")
+    items = Items({"": "step://in"}, frozenset({""}))
+    (item,) = (item for item in items if item.name == "empty")
+    assert isinstance(item, Item)
+    with items.open(item) as file:
+        assert file.size == 0
+    store.put("in/empty", b"text")
+    with pytest.raises(OSError, match="changed"):
+        items.open(item)
 
 
 def test_room_after_objects_that_changed() -> None:

@@ -23,7 +23,7 @@ from warpcipher import formats
 from warpcipher.cluster import objects
 from warpcipher.fleet import job, journal, work
 from warpcipher.fleet.work import Outcome, Work
-from warpcipher.formats import age, tree_parts
+from warpcipher.formats import age, tink_keyset, tree_parts
 
 NAMES = ["a0", "a-b", "a/1", "a/2.jpg", "b/c/d.jpg", "z"]
 ME, YOU = (age.Identity(bytes(range(32 * i, 32 * i + 32))) for i in range(2))
@@ -183,6 +183,22 @@ def test_a_damaged_object_is_not_done(store: StepStore, old: str) -> None:
     given = ("rekey", "--key", old, "--new-key", "key", "--in-place", "step://sealed/")
     assert "0 objects done, 1 failed" in do(*given, "-v", expect=3)
     assert store.objects["sealed/a.cobblestone"][0] == data
+
+
+def test_an_object_under_another_key_of_the_new_keyset_is_not_done(store: StepStore) -> None:
+    """The new keyset opens it, and would not have made it."""
+    theirs, old, new = (tink_keyset.Keyset.generate("AES256_GCM_HKDF_4KB") for _ in range(3))
+    both = tink_keyset.Keyset((new.primary, theirs.primary), new.primary_key_id)
+    for name, keyset in (("old", old), ("both", both)):
+        Path(name).write_text(keyset.to_json())
+    for name, keyset in (("theirs", theirs), ("done", new), ("old", old)):
+        sealed = io.BytesIO()
+        formats.encrypt_stream(io.BytesIO(b"text"), sealed, keyset)
+        store.put(f"sealed/{name}.tink", sealed.getvalue())
+    before = store.objects["sealed/theirs.tink"]
+    given = ("rekey", "--key", "old", "--new-key", "both", "--in-place", "step://sealed/", "-v")
+    assert "2 objects done, 1 failed" in do(*given, expect=3)
+    assert store.objects["sealed/theirs.tink"] == before
 
 
 @CHANGES

@@ -74,6 +74,9 @@ class AwsEsdk(Format):
             return bool(key) and all(self.knows(one) for one in key)
         return isinstance(key, keys.KEYS) or keys.is_keyring(key)
 
+    def primary(self, key: object) -> object:
+        return _parsed(key)[0]  # which makes the data key
+
     def _options(self, options: AnyOptions) -> Options:
         options.check(self)
         if isinstance(options, Options):
