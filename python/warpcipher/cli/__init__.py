@@ -4,6 +4,7 @@
 app          the list of commands, and the module of each
 
 errors       exit codes, and which exception means which
+options      options of commands
 process      standard output and error; how an error or a signal ends the process
 keys         key files; recipients: keys of people
 jobs         which inputs become which outputs: names, several files, directory trees

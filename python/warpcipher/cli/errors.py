@@ -7,12 +7,10 @@ import collections
 import gc
 import itertools
 import os
-from collections.abc import Callable, Mapping
-from typing import IO, Any, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import IO, Any
 
 import click
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 OK = 0
 BUG = 1
@@ -60,61 +58,12 @@ EPILOG = epilog(*_OF_FEW)
 
 # Options by their parameter's name that are given once: a key, passphrase or output that is passed
 # over in silence is not what somebody meant. Of others, such as --engine, the last counts.
-_ONCE = frozenset(
-    [
-        "key_file",
-        "key_env",
-        "key_fd",
-        "key_command",
-        "kms",
-        "key_hex",
-        "iv_hex",
-        "new_key",
-        "new_key_env",
-        "new_key_command",
-        "new_kms",
-        "passphrase_env",
-        "passphrase_fd",
-        "new_passphrase_env",
-        "new_passphrase_fd",
-        "new_context",
-        "context",
-        "context_hex",
-        "aad_prefix",
-        "output",
-    ]
-)
-
-
-class Option(Protocol):
-    """Adds one option of a command, or several."""
-
-    def __call__(self, function: Function, /) -> Function: ...
-
-
-def with_options(*options: Option) -> Option:
-    """Adds options to a command, in this order."""
-
-    def add(function: Function) -> Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def in_section(title: str, *options: Option) -> tuple[Option, ...]:
-    """The options, under a title in the help of `Command`."""
-
-    def titled(option: Option) -> Option:
-        def add(function: Function) -> Function:
-            made = option(function)
-            made.__click_params__[-1].section = title  # type: ignore[attr-defined]
-            return made
-
-        return add
-
-    return tuple(map(titled, options))
+_ONCE = frozenset((
+    "key_file", "key_env", "key_fd", "key_command", "kms", "key_hex", "iv_hex", "new_key",
+    "new_key_env", "new_key_command", "new_kms", "passphrase_env", "passphrase_fd",
+    "new_passphrase_env", "new_passphrase_fd", "new_context", "context", "context_hex",
+    "aad_prefix", "output",
+))  # fmt: skip
 
 
 class CliError(click.ClickException):

@@ -299,13 +299,7 @@ def real_target(path: str) -> tuple[str, str]:
 
 
 def check_target(
-    folder: int,
-    name: str,
-    path: str,
-    *,
-    force: bool,
-    kept: Kept | None,
-    beneath: bool = False,
+    folder: int, name: str, path: str, *, force: bool, kept: Kept | None, beneath: bool = False
 ) -> None:
     """Raises CliError where the output may not take its name."""
     try:

@@ -14,17 +14,8 @@ import click
 
 from . import keys, recipients
 from . import list as trees
-from .errors import (
-    ENGINE,
-    NOT_AUTHENTIC,
-    Command,
-    complain,
-    counted,
-    epilog,
-    is_url,
-    shown,
-    usage,
-)
+from .errors import ENGINE, NOT_AUTHENTIC, Command, complain, counted, epilog, is_url, shown, usage
+from .options import JSON, argument, option
 from .run import Looks
 
 if TYPE_CHECKING:
@@ -36,14 +27,12 @@ Entry = dict[str, Any]
 
 
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
-@click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
+@argument("paths [FILE]...")
 @recipients.reading_options
-@click.option(
-    "--engines", is_flag=True, help="List engines, their devices, and why one cannot run here."
-)
-@click.option("--algorithms", is_flag=True, help="List algorithms.")
-@click.option("--formats", is_flag=True, help="List file formats.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@option("--engines", "List engines, their devices, and why one cannot run here.")
+@option("--algorithms", "List algorithms.")
+@option("--formats", "List file formats.")
+@JSON
 def info(
     paths: tuple[str, ...],
     engines: bool,

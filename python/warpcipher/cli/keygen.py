@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import keys, names, recipients
-from .errors import Command, epilog, shown, usage, with_options
+from .errors import Command, epilog, shown, usage
 from .files import open_output
+from .options import argument, option, with_options
 from .report import on_terminal
 
 if TYPE_CHECKING:
@@ -25,35 +26,28 @@ DEFAULT_FORMAT = "cobblestone-256"
 
 
 @click.command(cls=Command, epilog=epilog())
-@click.argument("path", metavar="FILE", type=click.Path(readable=False))
-@click.option(
-    "--format",
-    "format_name",
-    metavar="NAME",
+@argument("path FILE")
+@option(
+    "--format format_name NAME",
+    f"The format that the key is for.  [default: {DEFAULT_FORMAT}]",
     default=DEFAULT_FORMAT,
     shell_complete=names.formats,
-    help=f"The format that the key is for.  [default: {DEFAULT_FORMAT}]",
 )
-@click.option(
-    "--template",
-    metavar="NAME",
+@option(
+    "--template NAME",
+    "Format tink: Tink's key template.  [default: AES256_GCM_HKDF_1MB]",
     shell_complete=names.templates,
-    help="Format tink: Tink's key template.  [default: AES256_GCM_HKDF_1MB]",
 )
-@click.option(
-    "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
-)
-@click.option(
-    "--public",
-    is_flag=True,
-    help="Make nothing: print the public keys of the identities or the secret key in FILE.",
+@option("-f --force", "Replace FILE. What it encrypted is lost without it.")
+@option(
+    "--public", "Make nothing: print the public keys of the identities or the secret key in FILE."
 )
 @with_options(
     *recipients.passphrase_options(
         "Formats age and crypt4gh: encrypt the key with a passphrase, asked for."
     )
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
+@option("--json as_json", "Print what was made as JSON; never the key.")
 def keygen(
     path: str,
     format_name: str,
@@ -142,24 +136,21 @@ def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
 
 
 @click.command(cls=Command, epilog=epilog())
-@click.argument("path", metavar="FILE", type=click.Path(readable=False))
-@click.option("--rotate", is_flag=True, help="Add a fresh key and make it the primary one.")
-@click.option("--add", is_flag=True, help="Add a fresh key that only decrypts, until promoted.")
-@click.option(
-    "--template",
-    metavar="NAME",
+@argument("path FILE")
+@option("--rotate", "Add a fresh key and make it the primary one.")
+@option("--add", "Add a fresh key that only decrypts, until promoted.")
+@option(
+    "--template NAME",
+    "The kind of the fresh key: a template of Tink.  [default: that of the primary key]",
     shell_complete=names.templates,
-    help="The kind of the fresh key: a template of Tink.  [default: that of the primary key]",
 )
-@click.option("--promote", metavar="ID", type=int, help="Make this key the primary one.")
-@click.option("--enable", metavar="ID", type=int, help="Let this key decrypt again.")
-@click.option("--disable", metavar="ID", type=int, help="Keep this key and do not try it.")
-@click.option(
-    "--delete", metavar="ID", type=int, help="Remove this key: what it encrypted is lost."
-)
-@click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is.")
-@click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@option("--promote ID", "Make this key the primary one.", type=int)
+@option("--enable ID", "Let this key decrypt again.", type=int)
+@option("--disable ID", "Keep this key and do not try it.", type=int)
+@option("--delete ID", "Remove this key: what it encrypted is lost.", type=int)
+@option("-o --output OUT", "Write OUT and leave FILE as it is.")
+@option("-f --force", "Replace OUT where it exists.")
+@option("--json as_json", "Print the list as JSON.")
 def keyset(
     path: str,
     rotate: bool,

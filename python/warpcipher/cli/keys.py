@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from .errors import counted, shown, usage, warn, with_options
+from .errors import counted, shown, usage, warn
+from .options import option, with_options
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
@@ -39,30 +40,14 @@ def descriptor(_ctx: click.Context, parameter: click.Parameter, given: str | Non
 
 
 OPTIONS = (
-    click.option(
-        "--key",
-        "--key-file",
-        "key_file",
-        metavar="FILE",
-        help="The key file, from `warpcipher keygen`; - is standard input.",
+    option(
+        "--key --key-file key_file FILE",
+        "The key file, from `warpcipher keygen`; - is standard input.",
     ),
-    click.option("--key-env", metavar="NAME", help="The key is in this environment variable."),
-    click.option(
-        "--key-fd",
-        metavar="N",
-        callback=descriptor,
-        help="The key is read from this open descriptor.",
-    ),
-    click.option(
-        "--key-command",
-        metavar="COMMAND",
-        help="Take the key from this command's output; no shell runs.",
-    ),
-    click.option(
-        "--kms",
-        metavar="URI",
-        help="The key is a Tink keyset that this key of a KMS encrypted: aws-kms://...",
-    ),
+    option("--key-env NAME", "The key is in this environment variable."),
+    option("--key-fd N", "The key is read from this open descriptor.", callback=descriptor),
+    option("--key-command COMMAND", "Take the key from this command's output; no shell runs."),
+    option("--kms URI", "The key is a Tink keyset that this key of a KMS encrypted: aws-kms://..."),
 )
 
 

@@ -17,16 +17,8 @@ import click
 from warpcipher._tree_names import JOURNAL, NAME
 
 from . import names, recipients
-from .errors import (
-    NOT_AUTHENTIC,
-    CliError,
-    Command,
-    counted,
-    epilog,
-    is_url,
-    shown,
-    usage,
-)
+from .errors import NOT_AUTHENTIC, CliError, Command, counted, epilog, is_url, shown, usage
+from .options import JSON, argument
 from .run import Looks
 
 if TYPE_CHECKING:
@@ -36,18 +28,11 @@ _TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0
 
 
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC))
-@click.argument(
-    "paths", metavar="TREE...", nargs=-1, required=True, type=click.Path(readable=False)
-)
+@argument("paths TREE...", required=True)
 @recipients.reading_options
 @names.FORMAT
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list(
-    paths: tuple[str, ...],
-    format_name: str,
-    as_json: bool,
-    **given: Any,
-) -> None:
+@JSON
+def list(paths: tuple[str, ...], format_name: str, as_json: bool, **given: Any) -> None:
     """List the content of encrypted trees: permissions, size, time and name.
 
     Reads the manifest of each tree, and no file: `check` compares them.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import click
 
 from .errors import Command, did_you_mean, usage
+from .options import option
 
 
 def canonical(given: str, known: Iterable[str]) -> str:
@@ -82,13 +83,11 @@ def formats(_context: click.Context, _parameter: click.Parameter, incomplete: st
     return _beginning((name for name, entry in FORMATS.items() if not entry.command), incomplete)
 
 
-FORMAT = click.option(
-    "--format",
-    "format_name",
-    metavar="NAME",
+FORMAT = option(
+    "--format format_name NAME",
+    "File format.  [default: the format that the key is for]",
     default="auto",
     shell_complete=formats,
-    help="File format.  [default: the format that the key is for]",
 )
 
 

@@ -8,11 +8,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from . import keys
 from .errors import shown, usage
 from .jobs import STANDARD
+from .options import option
 from .recipients import People, passphrase_options, recipient_options
 from .settings import Settings
 
@@ -20,13 +19,9 @@ if TYPE_CHECKING:
     from warpcipher.formats.sealed import Sealed
 
 KEY = (
-    click.option(
-        "--new-key", metavar="FILE", help="The new key file, or JSON Web Keys; - is standard input."
-    ),
-    click.option("--new-key-env", metavar="NAME", help="It is in this environment variable."),
-    click.option(
-        "--new-key-command", metavar="COMMAND", help="Take it from this command's output."
-    ),
+    option("--new-key FILE", "The new key file, or JSON Web Keys; - is standard input."),
+    option("--new-key-env NAME", "It is in this environment variable."),
+    option("--new-key-command COMMAND", "Take it from this command's output."),
 )
 PEOPLE = (
     *recipient_options("new key"),

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import conflicts, folders, jobs, keys
-from .errors import (
-    EPILOG,
-    CliError,
-    Command,
-    Group,
-    counted,
-    shown,
-    usage,
-    with_options,
-)
+from .errors import EPILOG, CliError, Command, Group, counted, shown, usage
 from .files import InputFile, Target
+from .options import FORCE, JSON, argument, option, with_options
 from .report import Progress
 from .run import DRY_RUN, ENGINE, TELLING, Looks, Run, RunOptions
 
@@ -33,40 +25,22 @@ SUFFIX = ".parquet"
 KEY_SIZES = (16, 24, 32)
 Work = Callable[[Any, Any, Callable[[int], object]], Any]
 
-PATHS = click.argument(
-    "paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(readable=False)
-)
-COLUMN_KEY = click.option(
-    "--column-key",
-    "column_keys",
-    metavar="COLUMN=FILE",
+PATHS = argument("paths FILE...", required=True)
+COLUMN_KEY = option(
+    "--column-key column_keys COLUMN=FILE",
+    "The key of a column that has its own key; may be given several times.",
     multiple=True,
-    help="The key of a column that has its own key; may be given several times.",
 )
-AAD_PREFIX = click.option(
-    "--aad-prefix", metavar="TEXT", help="The AAD prefix that binds the file; UTF-8."
-)
-KEY_METADATA = click.option(
-    "--key-metadata", metavar="TEXT", help="Text to store in the file about the footer's key."
-)
+AAD_PREFIX = option("--aad-prefix TEXT", "The AAD prefix that binds the file; UTF-8.")
+KEY_METADATA = option("--key-metadata TEXT", "Text to store in the file about the footer's key.")
 _OUTPUT = "Output file or directory; - is standard output."
-_OPTIONS = (
-    click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
-    ENGINE,
-    DRY_RUN,
-    *TELLING,
-)
+_OPTIONS = (FORCE, ENGINE, DRY_RUN, *TELLING)
 
 
-file_options = with_options(
-    click.option("-o", "--output", metavar="PATH", required=True, help=_OUTPUT), *_OPTIONS
-)
+file_options = with_options(option("-o --output PATH", _OUTPUT, required=True), *_OPTIONS)
 in_place_options = with_options(
-    click.option(
-        "-o",
-        "--output",
-        metavar="PATH",
-        help=f"{_OUTPUT} Without it each FILE is replaced when all of it is written.",
+    option(
+        "-o --output PATH", f"{_OUTPUT} Without it each FILE is replaced when all of it is written."
     ),
     *_OPTIONS,
 )
@@ -270,7 +244,7 @@ def parquet() -> None:
 @keys.key_options
 @COLUMN_KEY
 @AAD_PREFIX
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def info(
     paths: tuple[str, ...],
     column_keys: tuple[str, ...],
@@ -334,17 +308,13 @@ def decrypt(
 @PATHS
 @keys.key_options
 @COLUMN_KEY
-@click.option(
-    "--column",
-    "columns",
-    metavar="NAME",
+@option(
+    "--column columns NAME",
+    "Encrypt only the named columns with the footer key; may be repeated.",
     multiple=True,
-    help="Encrypt only the named columns with the footer key; may be repeated.",
 )
-@click.option(
-    "--others-plain",
-    is_flag=True,
-    help="Leave all columns in plaintext that neither --column nor --column-key names.",
+@option(
+    "--others-plain", "Leave all columns in plaintext that neither --column nor --column-key names."
 )
 @click.option(
     "--algorithm",
@@ -352,10 +322,10 @@ def decrypt(
     default="AES_GCM_V1",
     help="AES_GCM_CTR_V1 does not authenticate pages.  [default: AES_GCM_V1]",
 )
-@click.option("--plaintext-footer", is_flag=True, help="Sign the footer and leave it readable.")
+@option("--plaintext-footer", "Sign the footer and leave it readable.")
 @KEY_METADATA
 @AAD_PREFIX
-@click.option("--no-store-prefix", is_flag=True, help="Leave the AAD prefix out of the file.")
+@option("--no-store-prefix", "Leave the AAD prefix out of the file.")
 @file_options
 def encrypt(
     paths: tuple[str, ...],
@@ -404,14 +374,8 @@ def encrypt(
 @PATHS
 @keys.key_options
 @COLUMN_KEY
-@click.option("--new-key", metavar="FILE", required=True, help="The new key of the footer.")
-@click.option(
-    "--new-column-key",
-    "new_column_keys",
-    metavar="COLUMN=FILE",
-    multiple=True,
-    help="The new key of a column.",
-)
+@option("--new-key FILE", "The new key of the footer.", required=True)
+@option("--new-column-key new_column_keys COLUMN=FILE", "The new key of a column.", multiple=True)
 @KEY_METADATA
 @AAD_PREFIX
 @in_place_options

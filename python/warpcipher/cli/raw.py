@@ -11,8 +11,9 @@ import click
 
 from . import jobs, keygen, keys, names, recipients
 from .encrypt import EPILOG
-from .errors import Command, Group, epilog, in_section, usage, with_options
+from .errors import Command, Group, epilog, usage
 from .files import open_output
+from .options import argument, in_section, option, with_options
 from .run import TELLING
 from .settings import COMPUTING, EARLIER, PATHS, WRITING, Settings
 from .transfer import Transfer
@@ -22,29 +23,19 @@ if TYPE_CHECKING:
     from warpcipher.formats.openssl import Password
 
 _CIPHER = (
-    click.option(
-        "--algorithm",
-        metavar="NAME",
+    option(
+        "--algorithm NAME",
+        "Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
         required=True,
         shell_complete=names.algorithms,
         callback=names.of_option,
-        help="Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
     ),
-    click.option(
-        "--key-hex", metavar="HEX", help="The key. Others can see it in the process list."
-    ),
-    click.option("--iv-hex", metavar="HEX", help="The IV or nonce."),
-    click.option("--no-padding", is_flag=True, help="ECB and CBC: no PKCS#7 padding."),
+    option("--key-hex HEX", "The key. Others can see it in the process list."),
+    option("--iv-hex HEX", "The IV or nonce."),
+    option("--no-padding", "ECB and CBC: no PKCS#7 padding."),
     *recipients.passphrase_options("A password, asked for, as `openssl enc -pbkdf2`."),
-    click.option(
-        "--digest", metavar="NAME", help="With a password: openssl's -md.  [default: sha256]"
-    ),
-    click.option(
-        "--iterations",
-        metavar="N",
-        type=int,
-        help="With a password: openssl's -iter.  [default: 10000]",
-    ),
+    option("--digest NAME", "With a password: openssl's -md.  [default: sha256]"),
+    option("--iterations N", "With a password: openssl's -iter.  [default: 10000]", type=int),
 )
 _raw_options = with_options(
     *PATHS,
@@ -162,7 +153,7 @@ def raw() -> None:
 
 @raw.command("encrypt", cls=Command, epilog=EPILOG)
 @_raw_options
-@click.option("-a", "--armor", is_flag=True, help="With a password: write base64, as openssl's -a.")
+@option("-a --armor", "With a password: write base64, as openssl's -a.")
 def raw_encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-). FILE becomes FILE.enc.
 
@@ -193,19 +184,16 @@ def raw_decrypt(**given: Any) -> None:
 
 
 @raw.command("keygen", cls=Command, epilog=epilog())
-@click.argument("path", metavar="FILE", type=click.Path(readable=False))
-@click.option(
-    "--algorithm",
-    metavar="NAME",
+@argument("path FILE")
+@option(
+    "--algorithm NAME",
+    "The algorithm that the key is for.",
     required=True,
     shell_complete=names.algorithms,
     callback=names.of_option,
-    help="The algorithm that the key is for.",
 )
-@click.option(
-    "-f", "--force", is_flag=True, help="Replace FILE. Files that it encrypted are lost without it."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; never the key.")
+@option("-f --force", "Replace FILE. Files that it encrypted are lost without it.")
+@option("--json as_json", "Print the result as JSON; never the key.")
 def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
     """Make a key of an algorithm and write its bytes to FILE, readable only by its owner.
 

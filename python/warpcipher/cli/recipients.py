@@ -13,10 +13,9 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from . import keys, process
-from .errors import NotAuthenticError, Option, counted, is_url, shown, usage, with_options
+from .errors import NotAuthenticError, counted, is_url, shown, usage
+from .options import Option, option, with_options
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format
@@ -30,54 +29,41 @@ def passphrase_options(asks: str, new: str = "") -> tuple[Option, ...]:
     it; new: "new-" of those that say who opens a file that is there under other keys."""
     name = f"--{new}passphrase"
     return (
-        click.option(*(() if new else ("-p",)), name, is_flag=True, help=asks),
-        click.option(
-            f"{name}-env", metavar="NAME", help="The passphrase is in this environment variable."
-        ),
-        click.option(
-            f"{name}-fd",
-            metavar="N",
+        option(name if new else f"-p {name}", asks),
+        option(f"{name}-env NAME", "The passphrase is in this environment variable."),
+        option(
+            f"{name}-fd N",
+            "The passphrase is read from this open descriptor, without its line end.",
             callback=keys.descriptor,
-            help="The passphrase is read from this open descriptor, without its line end.",
         ),
     )
 
 
 READING = (
-    click.option(
-        "-i",
-        "--identity",
-        "identities",
-        metavar="FILE",
+    option(
+        "-i --identity identities FILE",
+        "Formats age and crypt4gh: a file with secret keys, of SSH too; may be repeated.",
         multiple=True,
-        help="Formats age and crypt4gh: a file with secret keys, of SSH too; may be repeated.",
     ),
     *passphrase_options(
         "Format age: ask for a passphrase; with -i the passphrase of the identity file."
     ),
 )
-ARMOR = click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text.")
+ARMOR = option("-a --armor", "encrypt, format age: write ASCII text.")
 
 
 def recipient_options(when: str) -> tuple[Option, ...]:
     """The options of public keys. when: what they are for, in their help."""
     return (
-        click.option(
-            "-r",
-            "--recipient",
-            "recipients",
-            metavar="AGE1...",
+        option(
+            "-r --recipient recipients AGE1...",
+            f"{when}: who can decrypt, a public key of age or SSH; may be repeated.",
             multiple=True,
-            help=f"{when}: who can decrypt, a public key of age or SSH; may be repeated.",
         ),
-        click.option(
-            "-R",
-            "--recipients-file",
-            "recipient_files",
-            metavar="FILE",
+        option(
+            "-R --recipients-file recipient_files FILE",
+            f"{when}: a file of public keys of age or SSH, or one of Crypt4GH; may be repeated.",
             multiple=True,
-            help=f"{when}: a file of public keys of age or SSH, or one of Crypt4GH; may be "
-            "repeated.",
         ),
     )
 
@@ -85,12 +71,11 @@ def recipient_options(when: str) -> tuple[Option, ...]:
 WRITING = (*recipient_options("encrypt"), ARMOR)
 
 CONTEXT = (
-    click.option(
-        "--context",
-        metavar="TEXT",
-        help="Extra text that decryption must give again; it is authenticated but not stored.",
+    option(
+        "--context TEXT",
+        "Extra text that decryption must give again; it is authenticated but not stored.",
     ),
-    click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
+    option("--context-hex HEX", "The same in hex digits."),
 )
 
 

@@ -13,18 +13,10 @@ from typing import Any, cast
 import click
 
 from . import conflicts, jobs, names, new_keys, recipients
-from .errors import (
-    ENGINE,
-    NOT_AUTHENTIC,
-    Command,
-    epilog,
-    in_section,
-    shown,
-    usage,
-    with_options,
-)
+from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog, shown, usage
 from .files import InputFile, OutputFile, Target
 from .new_keys import NewKeys, RekeySettings
+from .options import FORCE, in_section, option, with_options
 from .report import Progress
 from .run import DRY_RUN, TELLING
 from .settings import COMPUTING, EARLIER, MANY, NO_MANIFEST, PATHS
@@ -38,27 +30,22 @@ _options = with_options(
         "New key",
         *new_keys.KEY,
         *new_keys.PEOPLE,
-        click.option(
-            "--new-format",
-            metavar="NAME",
+        option(
+            "--new-format NAME",
+            "Format of the new files.  [default: the format that the new key is for]",
             default="auto",
             shell_complete=names.formats,
-            help="Format of the new files.  [default: the format that the new key is for]",
         ),
-        click.option(
-            "--new-context",
-            metavar="TEXT",
-            help="Context of the new files.  [default: that of --context]",
-        ),
-        click.option("-a", "--armor", "new_armor", is_flag=True, help="Write ASCII text (age)."),
+        option("--new-context TEXT", "Context of the new files.  [default: that of --context]"),
+        option("-a --armor new_armor", "Write ASCII text (age)."),
     ),
     *in_section("Format", names.FORMAT, *COMPUTING),
     *in_section(
         "Output",
-        click.option("-o", "--output", metavar="PATH", help="The new file, tree or directory."),
-        click.option("--in-place", is_flag=True, help="Replace each file by its new one."),
-        click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
-        click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+        option("-o --output PATH", "The new file, tree or directory."),
+        option("--in-place", "Replace each file by its new one."),
+        FORCE,
+        option("--no-preserve", "Do not keep times and permissions."),
         DRY_RUN,
     ),
     *in_section("Trees, and outputs of earlier runs", NO_MANIFEST, *EARLIER),

@@ -109,12 +109,7 @@ def on_terminal() -> bool:
 
 def show_time(seconds: float) -> str:
     """A duration for people, from less than a second to the age of the universe and beyond."""
-    for size, unit in (
-        (365.25 * DAY, "years"),
-        (DAY, "days"),
-        (3600, "hours"),
-        (60, "minutes"),
-    ):
+    for size, unit in ((365.25 * DAY, "years"), (DAY, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} seconds"

@@ -9,40 +9,31 @@ from typing import Any
 import click
 
 from . import keys, names, new_keys, recipients
-from .errors import EPILOG, Command, in_section, shown, translate, usage, with_options
+from .errors import EPILOG, Command, shown, translate, usage
 from .files import exists
 from .new_keys import NewKeys, RekeySettings
+from .options import argument, in_section, option, with_options
 from .recipients import People
 from .report import on_terminal
 from .run import DRY_RUN, TELLING
 from .settings import MANY, NO_MANIFEST, OF_MANY, refuse_many
 
 _options = with_options(
-    click.argument("path", metavar="FILE", type=click.Path(readable=False)),
+    argument("path FILE"),
     *in_section("Key", *keys.OPTIONS, *recipients.READING),
     *in_section(
         "New key",
         *new_keys.KEY,
         *new_keys.PEOPLE,
-        click.option(
-            "--new-kms",
-            metavar="URI",
-            help="FILE is a Tink keyset: this key of a KMS wraps it then.",
-        ),
-        click.option(
-            "--keep", is_flag=True, help="Those who can decrypt FILE now can go on doing so."
-        ),
+        option("--new-kms URI", "FILE is a Tink keyset: this key of a KMS wraps it then."),
+        option("--keep", "Those who can decrypt FILE now can go on doing so."),
     ),
     *in_section("Format", names.FORMAT, *recipients.CONTEXT),
-    click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is."),
-    click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists."),
+    option("-o --output OUT", "Write OUT and leave FILE as it is."),
+    option("-f --force", "Replace OUT where it exists."),
     *in_section(
         "Many objects, at URLs",
-        click.option(
-            "--copy",
-            is_flag=True,
-            help="URLs: read and write all of an object, where its store cannot copy it.",
-        ),
+        option("--copy", "URLs: read and write all of an object, where its store cannot copy it."),
         NO_MANIFEST,
         DRY_RUN,
         *MANY,
@@ -192,12 +183,7 @@ def _rewrap_file(
 
 
 def _rewrap_keyset(
-    path: str,
-    new_kms: str,
-    output: str | None,
-    force: bool,
-    given: dict[str, Any],
-    more: bool,
+    path: str, new_kms: str, output: str | None, force: bool, given: dict[str, Any], more: bool
 ) -> dict[str, Any]:
     from warpcipher._new_file import replaced
     from warpcipher.formats.whole import write_whole

@@ -20,28 +20,22 @@ import click
 from . import files, folders, jobs, names, process
 from .errors import CliError, complain, shown, translate, usage
 from .files import InputFile, Kept, OutputFile, Target, check_target
+from .options import option
 from .report import Progress, Report, Result, on_terminal
 
 T = TypeVar("T")
 
-ENGINE = click.option(
-    "--engine",
-    metavar="NAME",
+ENGINE = option(
+    "--engine NAME",
+    "The engine: auto, or a name from `warpcipher info --engines`.  [default: auto]",
     default="auto",
     shell_complete=names.engines,
-    help="The engine: auto, or a name from `warpcipher info --engines`.  [default: auto]",
 )
-DRY_RUN = click.option(
-    "-n", "--dry-run", is_flag=True, help="Show what would be written, and write nothing."
-)
+DRY_RUN = option("-n --dry-run", "Show what would be written, and write nothing.")
 TELLING = (
-    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
-    click.option(
-        "-v", "--verbose", is_flag=True, help="Print the summary even without a terminal."
-    ),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
-    ),
+    option("-q --quiet", "No progress bar and no summary."),
+    option("-v --verbose", "Print the summary even without a terminal."),
+    option("--json as_json", "Print results as JSON on standard output."),
 )
 
 

@@ -15,19 +15,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from . import names, process
-from .errors import (
-    ENGINE,
-    INTERRUPTED,
-    NOT_FOUND,
-    Command,
-    counted,
-    epilog,
-    shown,
-    usage,
-    warn,
-    with_options,
-)
+from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
 from .keys import Choice, key_options, parse_hex
+from .options import option, with_options
 from .report import DAY, Progress, on_terminal, show_time
 
 if TYPE_CHECKING:
@@ -41,85 +31,64 @@ WORTH_TELLING = 1e-3  # expected false positives from which on a key may well be
 
 
 pair_options = with_options(
-    click.option(
-        "--algorithm",
-        metavar="NAME",
+    option(
+        "--algorithm NAME",
+        "A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
         required=True,
         shell_complete=names.searched_algorithms,
         callback=names.of_search,
-        help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
     ),
-    click.option(
-        "--pair",
-        "pairs",
-        metavar="PLAINTEXT:CIPHERTEXT[:IV]",
+    option(
+        "--pair pairs PLAINTEXT:CIPHERTEXT[:IV]",
+        "A known pair in hex; ? stands for an unknown digit of the plaintext.",
         multiple=True,
-        help="A known pair in hex; ? stands for an unknown digit of the plaintext.",
     ),
-    click.option(
-        "--pairs",
-        "pair_files",
-        metavar="FILE",
+    option(
+        "--pairs pair_files FILE",
+        "A file with a pair a line. Both may be given several times.",
         multiple=True,
-        help="A file with a pair a line. Both may be given several times.",
     ),
 )
 
 
 @click.command(cls=Command, epilog=epilog(ENGINE, NOT_FOUND, INTERRUPTED, who="search"))
 @pair_options
-@click.option(
-    "--template",
-    metavar="TEXT",
-    help="The known part of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
+@option(
+    "--template TEXT",
+    "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
 )
-@click.option(
-    "--key-mask",
-    metavar="HEX",
-    help="Mask: a 1 bit means that this bit of the template is known.",
-)
-@click.option(
-    "--candidates",
-    metavar="FILE",
-    help="Values that bytes may have, with scores, in JSON: likely keys first.",
-)
-@click.option(
-    "--start", metavar="N", type=int, default=0, help="The number of the first key.  [default: 0]"
-)
-@click.option("--count", metavar="N", type=int, help="How many keys.  [default: all that follow]")
-@click.option("--shard", metavar="I/N", help="The part I, 1 to N, of N equal parts.")
-@click.option("--all", "find_all", is_flag=True, help="Go on after the first key.")
-@click.option(
-    "--engine",
-    metavar="NAME",
+@option("--key-mask HEX", "Mask: a 1 bit means that this bit of the template is known.")
+@option("--candidates FILE", "Values that bytes may have, with scores, in JSON: likely keys first.")
+@option("--start N", "The number of the first key.  [default: 0]", type=int, default=0)
+@option("--count N", "How many keys.  [default: all that follow]", type=int)
+@option("--shard I/N", "The part I, 1 to N, of N equal parts.")
+@option("--all find_all", "Go on after the first key.")
+@option(
+    "--engine NAME",
+    "The engine: auto is the fastest that can run here.  [default: auto]",
     default="auto",
     shell_complete=names.searchers,
-    help="The engine: auto is the fastest that can run here.  [default: auto]",
 )
-@click.option(
-    "--device",
-    "devices",
-    metavar="N",
+@option(
+    "--device devices N",
+    "A device of the engine, by number; may be repeated.  [default: all]",
     type=int,
     multiple=True,
-    help="A device of the engine, by number; may be repeated.  [default: all]",
 )
-@click.option(
-    "--cluster",
-    metavar="[ADDRESS]",
+@option(
+    "--cluster [ADDRESS]",
+    "Search on all nodes of a Ray cluster; needs warpcipher[cluster].",
     is_flag=False,
     flag_value="auto",
-    help="Search on all nodes of a Ray cluster; needs warpcipher[cluster].",
 )
-@click.option(
-    "--checkpoint",
-    metavar="FILE",
-    help="The file of the checkpoint.  [default: a name for this search, in this folder]",
+@option(
+    "--checkpoint FILE",
+    "The file of the checkpoint.  [default: a name for this search, in this folder]",
 )
-@click.option("--no-checkpoint", is_flag=True, help="Do not write a checkpoint.")
-@click.option("--dry-run", is_flag=True, help="Print keys, rate and time, and search nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before a search of more than a day.")
-@click.option("--json", "as_json", is_flag=True, help="Print events as lines of JSON.")
+@option("--no-checkpoint", "Do not write a checkpoint.")
+@option("--dry-run", "Print keys, rate and time, and search nothing.")
+@option("--yes", "Do not ask before a search of more than a day.")
+@option("--json as_json", "Print events as lines of JSON.")
 def search(
     algorithm: str,
     pairs: tuple[str, ...],
@@ -449,8 +418,8 @@ class PaceWarning:
 @click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
 @pair_options
 @key_options
-@click.option("--key-hex", metavar="HEX", help="The key. Others can see it in the process list.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@option("--key-hex HEX", "The key. Others can see it in the process list.")
+@option("--json as_json", "Print the answer as JSON.")
 def verify(
     algorithm: str,
     pairs: tuple[str, ...],
@@ -483,11 +452,7 @@ def verify(
     if as_json:
         click.echo(
             json.dumps(
-                {
-                    "passes": passes,
-                    "blocks": len(test.blocks),
-                    "known_bits": test.native.bits,
-                },
+                {"passes": passes, "blocks": len(test.blocks), "known_bits": test.native.bits},
                 indent=2,
             )
         )

@@ -10,131 +10,88 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import keys, names, recipients
-from .errors import in_section, is_url, shown, usage, with_options
+from .errors import is_url, shown, usage
 from .jobs import STANDARD
+from .options import FORCE, argument, in_section, option, with_options
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 PATHS = (
-    click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(readable=False)),
-    click.option(
-        "--files-from",
-        metavar="FILE",
-        help="Take further PATHs from this file, one a line; - is standard input.",
+    argument("paths PATH..."),
+    option(
+        "--files-from FILE", "Take further PATHs from this file, one a line; - is standard input."
     ),
-    click.option(
-        "-0", "--null", is_flag=True, help="They end in NUL, as `find -print0` writes them."
-    ),
+    option("-0 --null", "They end in NUL, as `find -print0` writes them."),
     *in_section("Key", *keys.OPTIONS),
 )
 COMPUTING = (ENGINE, *recipients.CONTEXT)
 _MESSAGES = (
-    click.option(
-        "--encryption-context",
-        metavar="KEY=VALUE",
+    option(
+        "--encryption-context KEY=VALUE",
+        "Text that a message stores and authenticates, or must have; may be repeated.",
         multiple=True,
-        help="Text that a message stores and authenticates, or must have; may be repeated.",
     ),
-    click.option(
-        "--suite",
-        metavar="NAME",
-        help="The algorithm suite, such as 0x0478; decrypt reads one without key commitment only "
+    option(
+        "--suite NAME",
+        "The algorithm suite, such as 0x0478; decrypt reads one without key commitment only "
         "where it is named. [default: 0x0578]",
     ),
 )
 _FRAMES = (
-    click.option(
-        "--required-context",
-        metavar="KEY",
+    option(
+        "--required-context KEY",
+        "Do not store this KEY of --encryption-context: decrypt must have the pair again.",
         multiple=True,
-        help="Do not store this KEY of --encryption-context: decrypt must have the pair again.",
     ),
-    click.option(
-        "--frame-length",
+    option(
+        "--frame-length N",
+        "Bytes of text of a frame. [default: 4096]",
         type=click.IntRange(1, (1 << 32) - 1),
-        metavar="N",
-        help="Bytes of text of a frame. [default: 4096]",
     ),
 )
 WRITING = (
-    click.option(
-        "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
-    ),
-    click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
-    click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+    option("-o --output PATH", "Output file or directory; - is standard output."),
+    FORCE,
+    option("--no-preserve", "Do not keep times and permissions."),
     DRY_RUN,
 )
 EARLIER = (
-    click.option(
-        "--skip-existing",
-        is_flag=True,
-        help="Go on with an earlier run: leave outputs that are there.",
-    ),
-    click.option(
-        "--update",
-        is_flag=True,
-        help="The same, and do changed files again.",
-    ),
+    option("--skip-existing", "Go on with an earlier run: leave outputs that are there."),
+    option("--update", "The same, and do changed files again."),
 )
-NO_MANIFEST = click.option(
-    "--no-manifest",
-    is_flag=True,
-    help="Trees without a manifest: nothing binds their files together.",
+NO_MANIFEST = option(
+    "--no-manifest", "Trees without a manifest: nothing binds their files together."
 )
-_DELETE = click.option(
-    "--delete",
-    is_flag=True,
-    help="With --update: remove from a tree the files that its source no longer has.",
+_DELETE = option(
+    "--delete", "With --update: remove from a tree the files that its source no longer has."
 )
 
 
 MANY = (
-    click.option(
-        "--jobs",
-        metavar="N",
-        type=click.IntRange(1, 1024),
-        help="URLs: objects at a time.  [default: 16]",
+    option("--jobs N", "URLs: objects at a time.  [default: 16]", type=click.IntRange(1, 1024)),
+    option(
+        "--include GLOB", "URLs: only objects with such a name; may be repeated.", multiple=True
     ),
-    click.option(
-        "--include",
-        metavar="GLOB",
-        multiple=True,
-        help="URLs: only objects with such a name; may be repeated.",
+    option("--exclude GLOB", "URLs: no objects with such a name; may be repeated.", multiple=True),
+    option("--min-size SIZE", "URLs: only objects of so many bytes: 64K, 1G."),
+    option("--max-size SIZE", "URLs: only objects of at most so many."),
+    option("--min-age AGE", "URLs: only objects older than 12h, 7d, 1y."),
+    option("--max-age AGE", "URLs: only objects newer than that."),
+    option(
+        "--journal PLACE",
+        "URLs: where a job notes what is done, to go on there.  [default: in the output]",
     ),
-    click.option(
-        "--exclude",
-        metavar="GLOB",
-        multiple=True,
-        help="URLs: no objects with such a name; may be repeated.",
-    ),
-    click.option(
-        "--min-size", metavar="SIZE", help="URLs: only objects of so many bytes: 64K, 1G."
-    ),
-    click.option("--max-size", metavar="SIZE", help="URLs: only objects of at most so many."),
-    click.option("--min-age", metavar="AGE", help="URLs: only objects older than 12h, 7d, 1y."),
-    click.option("--max-age", metavar="AGE", help="URLs: only objects newer than that."),
-    click.option(
-        "--journal",
-        metavar="PLACE",
-        help="URLs: where a job notes what is done, to go on there.  [default: in the output]",
-    ),
-    click.option(
-        "--retry",
-        metavar="N",
+    option(
+        "--retry N",
+        "URLs: further attempts with an object, after errors of I/O.  [default: 3]",
         type=click.IntRange(0, 100),
-        help="URLs: further attempts with an object, after errors of I/O.  [default: 3]",
     ),
-    click.option(
-        "--report",
-        metavar="FILE",
-        help="URLs: a line of JSON for each object; - is standard output.",
-    ),
-    click.option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Work on the nodes of this Ray cluster; auto: the one of this machine. Paths are on a "
+    option("--report FILE", "URLs: a line of JSON for each object; - is standard output."),
+    option(
+        "--cluster ADDRESS",
+        "Work on the nodes of this Ray cluster; auto: the one of this machine. Paths are on a "
         "file system that they share.",
     ),
 )

@@ -7,16 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import conflicts, files, jobs, keys
-from .errors import (
-    ENGINE,
-    NOT_AUTHENTIC,
-    USAGE,
-    CliError,
-    NotAuthenticError,
-    shown,
-    usage,
-    warn,
-)
+from .errors import ENGINE, NOT_AUTHENTIC, USAGE, CliError, NotAuthenticError, shown, usage, warn
 from .files import InputFile, OutputFile, Target
 from .recipients import HEAD_SIZE, head_of
 from .report import Progress

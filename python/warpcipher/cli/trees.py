@@ -421,14 +421,7 @@ def _exists(folder: int, name: str) -> bool:
     return True
 
 
-def make_link(
-    place: Place,
-    target: str,
-    *,
-    force: bool,
-    update: bool,
-    kept: Kept,
-) -> None:
+def make_link(place: Place, target: str, *, force: bool, update: bool, kept: Kept) -> None:
     """Makes a link, unless it exists. force: it may replace a file or another link; update:
     only another link.
 

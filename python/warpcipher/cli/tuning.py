@@ -12,6 +12,7 @@ import click
 
 from . import names
 from .errors import ENGINE, Command, counted, epilog, usage
+from .options import JSON, option
 from .report import on_terminal
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, epilog=epilog(ENGINE))
-@click.option("--quick", is_flag=True, help="Short and rough, to try the command; nothing is kept.")
-@click.option("--forget", is_flag=True, help="Remove the kept rates instead.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@option("--quick", "Short and rough, to try the command; nothing is kept.")
+@option("--forget", "Remove the kept rates instead.")
+@JSON
 def tune(quick: bool, forget: bool, as_json: bool) -> None:
     """Measure this machine once, to find the fastest place for data and the fastest kernels.
 
@@ -59,17 +60,14 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
 
 @click.command(cls=Command, epilog=epilog(ENGINE))
 @click.argument("algorithm", shell_complete=names.algorithms, callback=names.of_option)
-@click.option("--messages", metavar="N", type=int, default=1, help="Messages.  [default: 1]")
-@click.option(
-    "--size", metavar="SIZE", default="1MiB", help="Text of each: 4096, 64KiB ...  [default: 1MiB]"
-)
-@click.option("--keys", metavar="N", type=int, default=1, help="Keys of all.  [default: 1]")
-@click.option("--decrypt", is_flag=True, help="Decryption, not encryption.")
-@click.option(
-    "--device",
-    metavar="GPU",
+@option("--messages N", "Messages.  [default: 1]", type=int, default=1)
+@option("--size SIZE", "Text of each: 4096, 64KiB ...  [default: 1MiB]", default="1MiB")
+@option("--keys N", "Keys of all.  [default: 1]", type=int, default=1)
+@option("--decrypt", "Decryption, not encryption.")
+@option(
+    "--device GPU",
+    "Its number; or one that is not here: h200, a100, l4 ...  [default: 0]",
     default="0",
-    help="Its number; or one that is not here: h200, a100, l4 ...  [default: 0]",
 )
 @click.option(
     "--engine",
@@ -77,7 +75,7 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
     default="cuda",
     help="A GPU's kernels, or the CPU's code.  [default: cuda]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def explain(
     algorithm: str,
     messages: int,
