@@ -12,6 +12,9 @@ from typing import IO, Any
 
 import click
 
+import warpcipher as wc
+from warpcipher.stores.store import shown as without_password
+
 OK = 0
 BUG = 1
 USAGE = 2
@@ -97,6 +100,12 @@ def complain(message: str) -> None:
     click.echo(f"warpcipher: {message}", err=True)
 
 
+def print_json(document: Any) -> None:
+    import json
+
+    click.echo(json.dumps(document, indent=2))
+
+
 def warn(message: str) -> None:
     click.echo(f"warpcipher: warning: {message}", err=True)
 
@@ -111,8 +120,6 @@ def shown(path: str | os.PathLike[str]) -> str:
 def withheld(text: str) -> str:
     """The text without the password of a URL; a stand-in if it has a secret key of age or a PEM."""
     if "://" in text:
-        from warpcipher.stores.store import shown as without_password
-
         text = without_password(text)
     if "-" not in text:  # as nearly always
         return text
@@ -128,15 +135,6 @@ def refuse_secret(error: click.NoSuchOption) -> None:
         raise usage(f"no such option: {safe}") from None
 
 
-def is_url(place: str) -> bool:
-    """Whether this names an object of a store. Runs over files do without `warpcipher.stores`."""
-    if "://" not in place:
-        return False
-    from warpcipher import stores
-
-    return stores.is_url(place)
-
-
 def counted(count: int, noun: str) -> str:
     """1 block, 2 blocks."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
@@ -147,13 +145,10 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
 
     what: the file that was worked on, put before the text.
     """
-    import warpcipher as wc
-    from warpcipher.formats import FormatError
-
     before = f"{what}: " if what else ""
     if isinstance(error, CliError):
         return error
-    if isinstance(error, (wc.InvalidTag, FormatError)):
+    if isinstance(error, (wc.InvalidTag, wc.formats.FormatError)):
         return NotAuthenticError(f"{before}{error}")
     if isinstance(error, wc.EngineError):
         return EngineFailedError(f"{before}{error}")

@@ -4,24 +4,31 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import warpcipher as wc
+from warpcipher import stores
+
 from . import keys, recipients
 from . import list as trees
-from .errors import ENGINE, NOT_AUTHENTIC, Command, complain, counted, epilog, is_url, shown, usage
+from .errors import (
+    ENGINE,
+    NOT_AUTHENTIC,
+    Command,
+    complain,
+    counted,
+    epilog,
+    print_json,
+    shown,
+    usage,
+)
 from .options import JSON, argument, option
 from .run import Looks
-
-if TYPE_CHECKING:
-    from warpcipher import EngineInfo
-    from warpcipher.formats import Candidate, FileInfo
-    from warpcipher.weights import ModelInfo
 
 Entry = dict[str, Any]
 
@@ -49,16 +56,12 @@ def info(
     which of the other formats a file can be. With --key or -i the answer is certain: exit code 3
     means that the key does not open the file.
     """
-    import warpcipher as wc
-
     people, choice, context = recipients.take_reading(key_options)
     if not (paths or engines or algorithms or formats):
         raise usage("name a FILE, or give --engines, --algorithms or --formats")
     if (choice or people) and not paths:
         raise usage("a key is for a FILE: name one")
     if any("://" in path for path in paths):
-        from warpcipher import stores
-
         paths = tuple(map(stores.local_path, paths))
     document: Entry = {"version": wc.__version__}
     looks = Looks()
@@ -72,7 +75,7 @@ def info(
         document["engines"] = [_engine(entry) for entry in wc.engines()]
         document["tuning"] = _tuning()
     if as_json:
-        click.echo(json.dumps(document, indent=2))
+        print_json(document)
     else:
         _print(document)
     looks.end()
@@ -120,29 +123,25 @@ def _files(
 def _is_signed(path: str) -> bool:
     """Whether a file is one of cryptotensors. Refuses pipes and devices, which have no size and
     could keep the command waiting."""
-    from warpcipher import weights
-
     if path == keys.STANDARD:
         raise usage("info needs the size and the beginning of a file: standard input (-) has none")
-    if is_url(path):
+    if stores.is_url(path):
         return False  # a model there is read only with the format's key
     kind = os.stat(path).st_mode  # noqa: PTH116 - Path("") is the current folder
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise usage(f"{shown(path)} is not a regular file")
-    return stat.S_ISREG(kind) and weights.is_cryptotensors(path)
+    return stat.S_ISREG(kind) and wc.weights.is_cryptotensors(path)
 
 
-def _refusal(answer: FileInfo, context: bytes) -> str | None:
+def _refusal(answer: wc.formats.FileInfo, context: bytes) -> str | None:
     """Why the key does not open a file."""
-    from warpcipher.formats import FormatError
-
     if answer.refusal is None:
         return None
     foreign = answer.foreign
     if foreign is not None and foreign.certain:
         return f"the key does not open it; it is {foreign.description}"
     perhaps = "" if foreign is None else f"; it may be {foreign.description}"
-    if isinstance(answer.refusal, FormatError):
+    if isinstance(answer.refusal, wc.formats.FormatError):
         return f"{answer.refusal}{perhaps}"
     given = f"a context of {counted(len(context), 'byte')}" if context else "no context"
     return f"the key does not open it, with {given}: {answer.refusal}{perhaps}"
@@ -155,17 +154,15 @@ def _signed(path: str, key: object) -> Entry:
 
 
 def _file(path: str, key: object, context: bytes) -> Entry:
-    from warpcipher import formats
-
-    answer = formats.info(path, key, context=context)
+    answer = wc.formats.info(path, key, context=context)
     candidates = [
-        _candidate(entry, path.endswith(formats.FORMATS[entry.format].extension))
+        _candidate(entry, path.endswith(wc.formats.FORMATS[entry.format].extension))
         for entry in answer.candidates
     ]
     # Stable: the formats' order otherwise.
     candidates.sort(key=lambda entry: not entry["name_fits"])
     certain = answer.certain
-    looks_inside = certain or (key is None and not is_url(path))
+    looks_inside = certain or (key is None and not stores.is_url(path))
     model = describe_model(path, key, context) if looks_inside else None
     if key is None and model is not None:
         certain, candidates = True, []  # plain tensors, and nothing encrypted
@@ -181,24 +178,20 @@ def _file(path: str, key: object, context: bytes) -> Entry:
     )
 
 
-def _candidate(entry: Candidate, name_fits: bool) -> Entry:
-    from warpcipher.formats import FORMATS
-
+def _candidate(entry: wc.formats.Candidate, name_fits: bool) -> Entry:
     return {
         "format": entry.format,
-        "description": FORMATS[entry.format].description,
+        "description": wc.formats.FORMATS[entry.format].description,
         "reason": entry.reason,
         "name_fits": name_fits,
         "plaintext_size": entry.plaintext_size,
         "chunk_size": entry.chunk_size,
         "chunks": entry.chunks,
-        "key": FORMATS[entry.format].key_needed(),
+        "key": wc.formats.FORMATS[entry.format].key_needed(),
     }
 
 
 def _formats() -> list[Entry]:
-    from warpcipher.formats import FORMATS
-
     return [
         {
             "name": entry.name,
@@ -207,14 +200,12 @@ def _formats() -> list[Entry]:
             "authenticated": entry.authenticated,
             "key": entry.key_needed(),
         }
-        for entry in FORMATS.values()
+        for entry in wc.formats.FORMATS.values()
     ]
 
 
-def _engine(entry: EngineInfo) -> Entry:
+def _engine(entry: wc.EngineInfo) -> Entry:
     """constant_time: for every algorithm."""
-    import warpcipher as wc
-
     return {
         **entry._asdict(),
         "constant_time": all(entry.constant_time(one.name) for one in wc.algorithms()),
@@ -226,11 +217,9 @@ def _tuning() -> Entry:
     import dataclasses
     import warnings
 
-    from warpcipher import tuning
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        now = tuning.current()
+        now = wc.tuning.current()
     if now.warning:
         complain(f"warning: {now.warning}")
     return dataclasses.asdict(now)
@@ -326,19 +315,16 @@ def describe_model(path: str, key: object, context: bytes) -> dict[str, Any] | N
 
     Raises FormatError where its name says that it does.
     """
-    from warpcipher import weights
-    from warpcipher.formats import FormatError
-
     try:
-        found = weights.describe(path, key, context=context)
-    except FormatError:
+        found = wc.weights.describe(path, key, context=context)
+    except wc.formats.FormatError:
         if key is not None and (".safetensors" in path or ".gguf" in path):
             raise
         return None
     return _entry(found)
 
 
-def _entry(found: ModelInfo) -> dict[str, Any]:
+def _entry(found: wc.weights.ModelInfo) -> dict[str, Any]:
     from warpcipher.weights.gguf import logical_shape
 
     names = found.ggml or {}

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import warpcipher as wc
+
 from . import keys, names, recipients
-from .errors import Command, epilog, shown, usage
+from .errors import Command, epilog, print_json, shown, usage
 from .files import open_output
 from .options import argument, option, with_options
 from .report import on_terminal
 
 if TYPE_CHECKING:
-    from warpcipher.formats import Keyset
     from warpcipher.formats.base import NewKey
 
 DEFAULT_FORMAT = "cobblestone-256"
@@ -70,21 +70,21 @@ def keygen(
     warpcipher keygen --public identity.txt
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
-    from warpcipher.formats import FORMATS, get
-
     if public:
         if force or template or format_name != DEFAULT_FORMAT:
             raise usage("--public reads FILE: it goes with a passphrase and --json only")
         _print_public(path, recipients.People.take(passphrase), as_json)
         return
     refuse_standard(path)
-    chosen = get(format_name)
+    chosen = wc.formats.get(format_name)
     if template is not None and not chosen.template:
-        names = " and ".join(entry.name for entry in FORMATS.values() if entry.template)
+        names = " and ".join(entry.name for entry in wc.formats.FORMATS.values() if entry.template)
         raise usage(f"--template belongs to --format {names}")
     people = recipients.People.take(passphrase)
     if people and not chosen.takes_passphrase:
-        names = " and ".join(entry.name for entry in FORMATS.values() if entry.takes_passphrase)
+        names = " and ".join(
+            entry.name for entry in wc.formats.FORMATS.values() if entry.takes_passphrase
+        )
         raise usage(f"a passphrase encrypts the keys of --format {names}")
     template = template or chosen.template
     with contextlib.ExitStack() as outputs:
@@ -112,7 +112,7 @@ def tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: 
     """Says what was made; never the key."""
     if as_json:
         recipient = {"recipient": made.recipient} if made.recipient else {}
-        click.echo(json.dumps({**document, "bytes": len(made.data), **recipient}, indent=2))
+        print_json({**document, "bytes": len(made.data), **recipient})
         return
     if made.recipient:
         click.echo(made.recipient)
@@ -122,14 +122,12 @@ def tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: 
 
 def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
     """What others encrypt to, of a file of secret keys."""
-    from warpcipher.formats import resolve
-
     people = dataclasses.replace(people, identities=(path,))
     secrets = people.read(encrypts=True)
-    of = resolve("auto", secrets)
+    of = wc.formats.resolve("auto", secrets)
     found = [of.public_text(one) for one in secrets]
     if as_json:
-        click.echo(json.dumps({"path": path, "recipients": found}, indent=2))
+        print_json({"path": path, "recipients": found})
         return
     for text in found:
         click.echo(text.removesuffix("\n"))
@@ -204,8 +202,7 @@ def keyset(
     _list(path if output is None else output, found, as_json)
 
 
-def _read(path: str) -> Keyset:
-    from warpcipher.formats import FormatError, Keyset
+def _read(path: str) -> wc.formats.Keyset:
     from warpcipher.keys.sources import read_bounded
 
     if path == keys.STANDARD:
@@ -214,12 +211,12 @@ def _read(path: str) -> Keyset:
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         data = read_bounded(file.fileno(), shown(path))
     try:
-        return Keyset.from_json(data)
-    except FormatError as error:
+        return wc.formats.Keyset.from_json(data)
+    except wc.formats.FormatError as error:
         raise usage(f"{shown(path)}: {error}") from None
 
 
-def _list(path: str, found: Keyset, as_json: bool) -> None:
+def _list(path: str, found: wc.formats.Keyset, as_json: bool) -> None:
     listed = [
         {
             "id": key.key_id,
@@ -232,7 +229,7 @@ def _list(path: str, found: Keyset, as_json: bool) -> None:
         for key in found.keys
     ]
     if as_json:
-        click.echo(json.dumps({"path": path, "keys": listed}, indent=2))
+        print_json({"path": path, "keys": listed})
         return
     for key in listed:
         mark = "primary" if key["primary"] else ""

@@ -7,19 +7,16 @@ import contextlib
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import click
+
+import warpcipher as wc
 
 from .errors import counted, shown, usage, warn
 from .options import option, with_options
 
-if TYPE_CHECKING:
-    from warpcipher.formats import Keyset
-    from warpcipher.keys import KeySource
-    from warpcipher.weights import CryptotensorsKey
-
-Key = Union[bytearray, "Keyset"]
+Key = Union[bytearray, "wc.formats.Keyset"]
 
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
@@ -39,6 +36,19 @@ def descriptor(_ctx: click.Context, parameter: click.Parameter, given: str | Non
     raise usage(f"{parameter.opts[0]} takes the number of an open descriptor, got {got}")
 
 
+def of_hex(_ctx: click.Context, parameter: click.Parameter, text: str | None) -> bytes | None:
+    """The bytes of an option in hex digits. The error does not repeat them: they may be a key."""
+    if text is None:
+        return None
+    digits = text.encode("ascii", "replace")
+    if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
+        from warpcipher.keys.decode import extra_in_hex
+
+        found = extra_in_hex(digits) or counted(len(text), "character")
+        raise usage(f"{parameter.opts[0]} takes an even number of hex digits, got {found}")
+    return bytes.fromhex(text)
+
+
 OPTIONS = (
     option(
         "--key --key-file key_file FILE",
@@ -53,6 +63,10 @@ OPTIONS = (
 
 key_options = with_options(*OPTIONS)
 """`Choice.take` turns them into a `Choice`."""
+
+KEY_HEX = option(
+    "--key-hex HEX", "The key. Others can see it in the process list.", callback=of_hex
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,7 @@ class Choice:
             return "/dev/stdin"
         return self.file if self.fd is None else f"/dev/fd/{self.fd}"
 
-    def source(self) -> KeySource:
+    def source(self) -> wc.keys.KeySource:
         """Where the key is, for processes on other machines too. Raises CliError for a place that
         only this process has."""
         if self.takes_standard_input or self.fd is not None:
@@ -108,26 +122,22 @@ class Choice:
                 "--cluster needs a key that nodes find: --key FILE, --key-env, --key-command"
             )
         if self.file is not None and self.kms is None:
-            from warpcipher import keys
-
-            return keys.from_file(os.path.abspath(self.file))  # noqa: PTH100
+            return wc.keys.from_file(os.path.abspath(self.file))  # noqa: PTH100
         if self.kms is not None:
             raise usage("--cluster takes no --kms: give --key-command, which asks the KMS")
         return self._source()
 
-    def _source(self) -> KeySource:
-        from warpcipher import keys
-
+    def _source(self) -> wc.keys.KeySource:
         if self.env is not None:
-            return keys.from_env(self.env)
+            return wc.keys.from_env(self.env)
         if self.command is not None:
-            return keys.from_command(self.command)
+            return wc.keys.from_command(self.command)
         if self.takes_standard_input:
             if os.isatty(0):
                 raise usage("standard input is a terminal, which would show the key: name a file")
-            return keys.from_descriptor(0)
+            return wc.keys.from_descriptor(0)
         if self.fd is not None:
-            return keys.from_descriptor(self.fd)
+            return wc.keys.from_descriptor(self.fd)
         return _file(str(self.file), self.option)
 
     def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
@@ -149,13 +159,12 @@ class Choice:
         Raises CliError where it cannot be one, OSError where it cannot be had. Warns where others
         may read its file.
         """
-        from warpcipher import keys
         from warpcipher.formats.registry import get, wanted
 
         expected = wanted(format_name, algorithm, named)
         source = self._source()
         if self.kms is not None:
-            source = keys.from_tink(bytes(source.read(None)), kms=self.kms)
+            source = wc.keys.from_tink(bytes(source.read(None)), kms=self.kms)
         try:
             key = source.resolve(**expected)
         except ValueError as error:
@@ -164,27 +173,23 @@ class Choice:
         if not only_keyset and key[:1] != b"{":
             _warn_of_text(source.name, key)
             return bytearray(key)
-        from warpcipher.formats import FormatError, Keyset
-
         if get("awsesdk").knows(key):
             return bytearray(key)
         try:
-            return Keyset.from_json(key)
-        except FormatError as error:
+            return wc.formats.Keyset.from_json(key)
+        except wc.formats.FormatError as error:
             if len(key) in expected["sizes"]:
                 _warn_of_text(source.name, key)
                 return bytearray(key)
             raise usage(f"{source.name}: {error}") from None
 
-    def read_web_keys(self) -> CryptotensorsKey:
+    def read_web_keys(self) -> wc.weights.CryptotensorsKey:
         """The JSON Web Keys of a cryptotensors file. Raises CliError and OSError."""
-        from warpcipher.weights import CryptotensorsKey
-
         if self.kms is not None:
             raise usage("--kms needs a Tink keyset; this is a JSON Web Key")
         source = self._source()
         try:
-            return CryptotensorsKey.from_jwk(source)
+            return wc.weights.CryptotensorsKey.from_jwk(source)
         except ValueError as error:
             raise usage(f"{source.name}: {error}") from None
 
@@ -199,32 +204,17 @@ def _warn_of_text(name: str, key: bytes) -> None:
         )
 
 
-def parse_hex(option: str, text: str) -> bytes:
-    """The bytes of an option in hex digits. The error does not repeat them: they may be a key."""
-    digits = text.encode("ascii", "replace")
-    if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
-        from warpcipher.keys.decode import extra_in_hex
-
-        found = extra_in_hex(digits) or counted(len(text), "character")
-        raise usage(f"{option} takes an even number of hex digits, got {found}")
-    return bytes.fromhex(text)
-
-
-def read_context(text: str | None, digits: str | None) -> bytes:
+def read_context(text: str | None, data: bytes | None) -> bytes:
     """The value of --context or --context-hex; empty without either."""
-    if text is not None and digits is not None:
+    if text is not None and data is not None:
         raise usage("--context and --context-hex are the same option: give one")
-    if digits is not None:
-        return parse_hex("--context-hex", digits)
-    return os.fsencode(text or "")
+    return os.fsencode(text or "") if data is None else data
 
 
-def _file(path: str, option: str) -> KeySource:
+def _file(path: str, option: str) -> wc.keys.KeySource:
     """The file that an option names, with a warning where others may read it."""
-    from warpcipher import keys
-
     _warn_of_mode(path, status_of(path, option))
-    return keys.from_file(path)
+    return wc.keys.from_file(path)
 
 
 def status_of(path: str, option: str) -> os.stat_result:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 import time
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import warpcipher as wc
+from warpcipher import stores
 from warpcipher._tree_names import JOURNAL, NAME
 
 from . import names, recipients
-from .errors import NOT_AUTHENTIC, CliError, Command, counted, epilog, is_url, shown, usage
+from .errors import NOT_AUTHENTIC, CliError, Command, counted, epilog, print_json, shown, usage
 from .options import JSON, argument
 from .run import Looks
 
@@ -61,13 +62,13 @@ def list(paths: tuple[str, ...], format_name: str, as_json: bool, **given: Any) 
             if entry.name:
                 click.echo(_line(entry, width))
     if as_json:
-        click.echo(json.dumps({"trees": trees}, indent=2))
+        print_json({"trees": trees})
     looks.end()
 
 
 def _manifest_of(path: str) -> str:
     """The manifest that a path or URL stands for: it, or the folder that it is in."""
-    if is_url(path):
+    if stores.is_url(path):
         return path if path.endswith(f"/{NAME}") else f"{path.removesuffix('/')}/{NAME}"
     if os.path.isdir(path):
         return os.path.join(path, NAME)
@@ -80,39 +81,36 @@ def is_tree(path: str) -> bool:
     """Whether a path is an encrypted tree, or its manifest."""
     with contextlib.suppress(CliError, OSError):
         manifest = _manifest_of(path)
-        return size_of(manifest) > 0 if is_url(path) else os.path.lexists(manifest)
+        return size_of(manifest) > 0 if stores.is_url(path) else os.path.lexists(manifest)
     return False
 
 
 def size_of(path: str) -> int:
     """The bytes of a file or object. Raises OSError."""
-    if is_url(path):
-        from warpcipher import stores
-
+    if stores.is_url(path):
         return stores.stat(path).size
     return os.stat(path).st_size
 
 
 def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
     """The manifest of a tree. Raises CliError, OSError."""
-    from warpcipher import formats
     from warpcipher.formats.sealed import Sealed
 
     from . import trees
     from .jobs import Tree
 
-    if is_url(path):
+    if stores.is_url(path):
         from warpcipher.formats.sealed import opened_in
         from warpcipher.formats.tree_parts import Listed
 
-        of = Sealed(key, formats.resolve(format_name, key), formats.Options(context=context))
+        of = Sealed(key, wc.formats.resolve(format_name, key), wc.formats.Options(context=context))
         return Listed(of, opened_in(_manifest_of(path).rpartition("/")[0])).all()
     os.stat(path)
     folder, name = os.path.split(_manifest_of(path))
     root = folder or "."
-    chosen = formats.resolve(format_name, key)
+    chosen = wc.formats.resolve(format_name, key)
     kind = "journal" if name == JOURNAL else "manifest"
-    sealed = Sealed(key, chosen, formats.Options(context=context))
+    sealed = Sealed(key, chosen, wc.formats.Options(context=context))
     found = trees.read(sealed, root, kind)
     if found is None:
         raise trees.without_manifest(Tree(root, root))

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import click
 
+import warpcipher as wc
+
 from .errors import Command, did_you_mean, usage
 from .options import option
 
@@ -37,8 +39,6 @@ def of_option(
     """The callback of an option that names one of all algorithms."""
     if not value:
         return value
-    import warpcipher as wc
-
     return canonical(value, (entry.name for entry in wc.algorithms()))
 
 
@@ -78,9 +78,9 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def formats(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher.formats import FORMATS
-
-    return _beginning((name for name, entry in FORMATS.items() if not entry.command), incomplete)
+    return _beginning(
+        (name for name, entry in wc.formats.FORMATS.items() if not entry.command), incomplete
+    )
 
 
 FORMAT = option(
@@ -92,20 +92,14 @@ FORMAT = option(
 
 
 def templates(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher.formats import TEMPLATES
-
-    return _beginning(TEMPLATES, incomplete)
+    return _beginning(wc.formats.TEMPLATES, incomplete)
 
 
 def algorithms(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    import warpcipher as wc
-
     return _beginning((entry.name for entry in wc.algorithms()), incomplete)
 
 
 def engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    import warpcipher as wc
-
     return _beginning(("auto", *(entry.name for entry in wc.engines())), incomplete)
 
 
@@ -122,7 +116,5 @@ def searched_algorithms(
 
 
 def searchers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher import keysearch
-
-    names = ("auto", *(entry.name for entry in keysearch.searchers()))
+    names = ("auto", *(entry.name for entry in wc.keysearch.searchers()))
     return [name for name in names if name.startswith(incomplete)]

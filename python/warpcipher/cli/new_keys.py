@@ -8,6 +8,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import warpcipher as wc
+
 from . import keys
 from .errors import shown, usage
 from .jobs import STANDARD
@@ -100,16 +102,15 @@ class RekeySettings(Settings):
 
     def new_sealed(self, context: bytes) -> Sealed:
         """What new files are encrypted with. context: of the old ones. Raises CliError, OSError."""
-        from warpcipher import formats
         from warpcipher.formats.sealed import Sealed
 
         key = self.new.read(self.new_format)
-        chosen = formats.resolve(self.new_format, key)
-        if self.new.people and (fits := formats.resolve("auto", key)) is not chosen:
+        chosen = wc.formats.resolve(self.new_format, key)
+        if self.new.people and (fits := wc.formats.resolve("auto", key)) is not chosen:
             raise usage(f"the new keys are of format {fits.name}, not of {chosen.name}")
         if self.new_context is not None:
             context = os.fsencode(self.new_context)
-        options = formats.Options(context, engine=self.engine, armor=self.new_armor)
+        options = wc.formats.Options(context, engine=self.engine, armor=self.new_armor)
         try:
             options.check(chosen)
         except ValueError as error:

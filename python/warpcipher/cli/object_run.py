@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+import warpcipher as wc
 from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
@@ -238,7 +239,6 @@ class ObjectRun(Transfer):
         """Raises CliError where an output could be an input, or the other way round."""
         if target is None:
             return
-
         source, made = real(place), real(join(target, output) if output else target)
         ends = [text.rstrip("/") + "/" for text in (source, made)]
         if ends[0] == ends[1] or (not output and (ends[0].startswith(ends[1]))):
@@ -459,12 +459,10 @@ def portable(sealed: Sealed, people: People, key: Choice) -> Any:
         return key.source()
     if people.has_passphrase or people.takes_standard_input:
         raise usage("--cluster takes files of keys, which the nodes have too, and no passphrase")
-    from warpcipher import keys
-
     opening = sealed.format.opening
     public = [one for one in cast("list[Any]", sealed.key) if opening([one]) == []]
     files = [os.path.abspath(path) for path in people.identities]  # noqa: PTH100
-    return [*map(keys.from_file, files), *public]
+    return [*map(wc.keys.from_file, files), *public]
 
 
 def _split_output(output: str) -> tuple[str, str]:

@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import warpcipher as wc
+
 from . import conflicts, folders, jobs, keys
-from .errors import EPILOG, CliError, Command, Group, counted, shown, usage
+from .errors import EPILOG, CliError, Command, Group, counted, print_json, shown, usage
 from .files import InputFile, Target
 from .options import FORCE, JSON, argument, option, with_options
 from .report import Progress
 from .run import DRY_RUN, ENGINE, TELLING, Looks, Run, RunOptions
-
-if TYPE_CHECKING:
-    from warpcipher.parquet import ColumnInfo
 
 SUFFIX = ".parquet"
 KEY_SIZES = (16, 24, 32)
@@ -155,9 +153,7 @@ class ParquetRun(Run):
 
     def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
         """A key that is missing is named by its option."""
-        from warpcipher.parquet import MissingKeyError
-
-        if isinstance(error, MissingKeyError) and error.column is not None:
+        if isinstance(error, wc.parquet.MissingKeyError) and error.column is not None:
             metadata = _shown(error.key_metadata)
             says = f", of which the file says {shown(metadata)}" if metadata else ""
             column = shown(error.column)
@@ -170,16 +166,12 @@ class ParquetRun(Run):
 
 def files_of(path: str) -> list[str]:
     """The file of this name, or the Parquet files of a directory. Raises FileNotFoundError."""
-    from warpcipher.parquet import find_files
-
-    return find_files(path) if os.path.isdir(path) else [path]  # noqa: PTH112
+    return wc.parquet.find_files(path) if os.path.isdir(path) else [path]  # noqa: PTH112
 
 
 def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
     """The facts of a file, with or without its keys."""
-    from warpcipher import parquet as tables
-
-    seen = tables.inspect(path)
+    seen = wc.parquet.inspect(path)
     entry: dict[str, Any] = {
         "path": path,
         "encryption": seen.encryption,
@@ -191,14 +183,16 @@ def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
     if found is None and seen.encryption != "none":
         return entry
     plain = seen.encryption == "none"
-    with tables.open(path, None if plain else found, aad_prefix=None if plain else prefix) as file:
+    with wc.parquet.open(
+        path, None if plain else found, aad_prefix=None if plain else prefix
+    ) as file:
         entry["rows"] = file.num_rows
         entry["row_groups"] = file.num_row_groups
         entry["columns"] = [_column(column) for column in file.columns()]
     return entry
 
 
-def _column(column: ColumnInfo) -> dict[str, Any]:
+def _column(column: wc.parquet.ColumnInfo) -> dict[str, Any]:
     return {
         "name": column.name,
         "encryption": column.encryption,
@@ -269,7 +263,7 @@ def info(
             if entry is not None:
                 entries.append(entry)
     if as_json:
-        click.echo(json.dumps({"files": entries}, indent=2))
+        print_json({"files": entries})
     else:
         for entry in entries:
             print_entry(entry)
@@ -291,14 +285,12 @@ def decrypt(
     warpcipher parquet decrypt --key my.key -o plain.parquet people.parquet
     warpcipher parquet decrypt --key my.key -o plain/ people/
     """
-    from warpcipher import parquet as tables
-
     choice = needed(keys.Choice.take(given))
     found = reading_keys(choice, column_keys)
     prefix = encoded(aad_prefix)
     run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
     run.each(
-        lambda source, target, progress: tables.to_plain(
+        lambda source, target, progress: wc.parquet.to_plain(
             source, found, target, aad_prefix=prefix, engine=run.engine, progress=progress
         )
     )
@@ -348,11 +340,9 @@ def encrypt(
     warpcipher parquet encrypt --key my.key -o people.parquet plain.parquet
     warpcipher parquet encrypt --key my.key --column-key ssn=ssn.key -o secret/ people/
     """
-    from warpcipher import parquet as tables
-
     choice = needed(keys.Choice.take(given))
     own = keys_of_columns(column_keys)
-    config = tables.EncryptionConfig(
+    config = wc.parquet.EncryptionConfig(
         footer_key=key_bytes(choice),
         footer_key_metadata=encoded(key_metadata) or b"",
         column_keys=own,
@@ -364,7 +354,7 @@ def encrypt(
     )
     run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
     run.each(
-        lambda source, target, progress: tables.encrypt(
+        lambda source, target, progress: wc.parquet.encrypt(
             source, target, config, engine=run.engine, progress=progress
         )
     )
@@ -397,8 +387,6 @@ def rekey(
     warpcipher parquet rekey --key old.key --new-key new.key people/
     warpcipher parquet rekey --key old.key --new-key new.key -o new/ people/
     """
-    from warpcipher import parquet as tables
-
     choice = needed(keys.Choice.take(given))
     found = reading_keys(choice, column_keys)
     new = key_bytes(keys.Choice(file=new_key, option="--new-key"))
@@ -408,10 +396,10 @@ def rekey(
     run = ParquetRun(paths, given, key_files)
 
     def change(source: Any, target: Any, progress: Any) -> int:
-        with tables.open(source, found, aad_prefix=prefix, engine=run.engine) as file:
-            config = tables.EncryptionConfig.like(
+        with wc.parquet.open(source, found, aad_prefix=prefix, engine=run.engine) as file:
+            config = wc.parquet.EncryptionConfig.like(
                 file, new, own, footer_key_metadata=encoded(key_metadata) or b""
             )
-            return tables.rekey(file, target, None, config, progress=progress)
+            return wc.parquet.rekey(file, target, None, config, progress=progress)
 
     run.each(change)

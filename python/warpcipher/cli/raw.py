@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import warpcipher as wc
+
 from . import jobs, keygen, keys, names, recipients
 from .encrypt import EPILOG
 from .errors import Command, Group, epilog, usage
@@ -19,7 +21,6 @@ from .settings import COMPUTING, EARLIER, PATHS, WRITING, Settings
 from .transfer import Transfer
 
 if TYPE_CHECKING:
-    from warpcipher.formats import Options
     from warpcipher.formats.openssl import Password
 
 _CIPHER = (
@@ -30,8 +31,8 @@ _CIPHER = (
         shell_complete=names.algorithms,
         callback=names.of_option,
     ),
-    option("--key-hex HEX", "The key. Others can see it in the process list."),
-    option("--iv-hex HEX", "The IV or nonce."),
+    keys.KEY_HEX,
+    option("--iv-hex HEX", "The IV or nonce.", callback=keys.of_hex),
     option("--no-padding", "ECB and CBC: no PKCS#7 padding."),
     *recipients.passphrase_options("A password, asked for, as `openssl enc -pbkdf2`."),
     option("--digest NAME", "With a password: openssl's -md.  [default: sha256]"),
@@ -51,8 +52,8 @@ class RawSettings(Settings):
     """The options of a run, as given."""
 
     algorithm: str
-    key_hex: str | None
-    iv_hex: str | None
+    key_hex: bytes | None
+    iv_hex: bytes | None
     no_padding: bool
     digest: str | None
     iterations: int | None
@@ -79,12 +80,12 @@ class RawTransfer(Transfer):
         self._raw = settings
         super().__init__(settings, task)
 
-    def _make_options(self) -> Options:
+    def _make_options(self) -> wc.formats.Options:
         given = self._raw
         return replace(
             super()._make_options(),
             algorithm=given.algorithm,
-            iv=None if given.iv_hex is None else keys.parse_hex("--iv-hex", given.iv_hex),
+            iv=given.iv_hex,
             padding="none" if given.no_padding else "auto",
         )
 
@@ -95,29 +96,25 @@ class RawTransfer(Transfer):
         key = (
             given.key.read("raw", given.algorithm)
             if given.key_hex is None
-            else bytearray(keys.parse_hex("--key-hex", given.key_hex))
+            else bytearray(given.key_hex)
         )
         self._check_iv()
         return key
 
     def _read_password(self) -> Password:
-        from warpcipher.formats import openssl
-
         given = self._raw
         given.people.expect(given.paths)
         text = recipients.read_passphrase(given.people, "Password", twice=self._encrypt)
-        return openssl.Password(
+        return wc.formats.openssl.Password(
             text,
-            openssl.DIGEST if given.digest is None else given.digest,
-            openssl.ITERATIONS if given.iterations is None else given.iterations,
+            wc.formats.openssl.DIGEST if given.digest is None else given.digest,
+            wc.formats.openssl.ITERATIONS if given.iterations is None else given.iterations,
         )
 
     def _check_iv(self) -> None:
         """Names the option where an IV is missing: the library knows no options."""
-        from warpcipher import algorithms
-
         named = self._raw.algorithm
-        size = next((entry.iv_size for entry in algorithms() if entry.name == named), 0)
+        size = next((entry.iv_size for entry in wc.algorithms() if entry.name == named), 0)
         if size and self._raw.iv_hex is None:
             raise usage(f"{named} takes an IV of {size} bytes: give it with --iv-hex HEX")
 
@@ -133,10 +130,8 @@ class RawTransfer(Transfer):
             )
 
     def _warn_unauthenticated(self) -> None:
-        from warpcipher import algorithms
-
         named = self._raw.algorithm
-        if named not in {entry.name for entry in algorithms() if entry.is_aead}:
+        if named not in {entry.name for entry in wc.algorithms() if entry.is_aead}:
             self._warn_of(f"raw with {named}")
 
 
@@ -200,11 +195,10 @@ def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
     \b
     warpcipher raw keygen --algorithm des-ede3-cbc old.key
     """
-    from warpcipher import find_algorithm
     from warpcipher.formats.base import NewKey
 
     keygen.refuse_standard(path)
-    made = NewKey(os.urandom(find_algorithm(algorithm).key_size))
+    made = NewKey(os.urandom(wc.find_algorithm(algorithm).key_size))
     with open_output(path, force=force) as output:
         output.write_all(made.data, 0o600)
     keygen.tell(path, made, algorithm, {"path": path, "algorithm": algorithm}, as_json)

@@ -11,14 +11,14 @@ import codecs
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import warpcipher as wc
+from warpcipher import stores
 
 from . import keys, process
-from .errors import NotAuthenticError, counted, is_url, shown, usage
+from .errors import NotAuthenticError, counted, shown, usage
 from .options import Option, option, with_options
-
-if TYPE_CHECKING:
-    from warpcipher.formats import Format
 
 HEAD_SIZE = 64 << 10
 """Bytes of the beginning of a file that say what opens it: it has some hundred recipients."""
@@ -75,7 +75,7 @@ CONTEXT = (
         "--context TEXT",
         "Extra text that decryption must give again; it is authenticated but not stored.",
     ),
-    option("--context-hex HEX", "The same in hex digits."),
+    option("--context-hex HEX", "The same in hex digits.", callback=keys.of_hex),
 )
 
 
@@ -148,7 +148,7 @@ class People:
     def expect(self, paths: tuple[str, ...]) -> None:
         """Raises OSError if the only file is missing: an error before a question."""
         if self.passphrase and len(paths) == 1 and paths[0] != keys.STANDARD:
-            if is_url(paths[0]):
+            if stores.is_url(paths[0]):
                 return
             os.stat(paths[0])  # noqa: PTH116 - of the name as it was given
 
@@ -164,7 +164,7 @@ class People:
         found: dict[str, list[Any]] = {}
         others: list[str] = []
 
-        def add(of: Format, keys: list[Any]) -> None:
+        def add(of: wc.formats.Format, keys: list[Any]) -> None:
             found.setdefault(of.name, []).extend(keys)
 
         for text in self.recipients:
@@ -193,7 +193,7 @@ class People:
         return [key for keys in found.values() for key in keys]
 
 
-def _format_of(data: bytes | str) -> Format:
+def _format_of(data: bytes | str) -> wc.formats.Format:
     """The format that keys of people are of, whose content this is; where none knows it, the first,
     whose error says what it is."""
     from warpcipher.formats.registry import of_people
@@ -205,9 +205,7 @@ def _format_of(data: bytes | str) -> Format:
 def head_of(path: str) -> bytes:
     """The beginning of a regular file; nothing of what is none or cannot be read."""
     try:
-        if is_url(path):
-            from warpcipher import stores
-
+        if stores.is_url(path):
             with stores.open_object(path) as source:
                 return source.read_at(0, HEAD_SIZE)
         if path == keys.STANDARD or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
@@ -223,7 +221,7 @@ def without_key(paths: tuple[str, ...], format_name: str) -> People:
     that it wants one; else nobody. Raises CliError for a file that says what it wants."""
     from warpcipher.formats.registry import by_magic
 
-    def named(head: bytes) -> Format | None:
+    def named(head: bytes) -> wc.formats.Format | None:
         found = by_magic(head)
         return found if found is not None and format_name in ("auto", found.name) else None
 
@@ -257,17 +255,15 @@ class _Secrets:
             self._passphrase = read_passphrase(self._people, what, twice=twice)
         return self._passphrase
 
-    def read(self, path: str) -> tuple[Format, list[Any]]:
+    def read(self, path: str) -> tuple[wc.formats.Format, list[Any]]:
         """The identities in a file, and their format."""
-        from warpcipher import InvalidTag
-
         data = _content(path, secret=True)
         name, of = shown(path), _format_of(data)
         try:
             return of, of.secret_keys(
                 data, lambda: self.passphrase(f"Passphrase of {name}", new=False)
             )
-        except InvalidTag as error:
+        except wc.InvalidTag as error:
             raise NotAuthenticError(f"{name}: {error}") from None
         except ValueError as error:
             raise usage(f"{name}: {error}") from None
@@ -291,7 +287,7 @@ def _content(path: str, *, secret: bool = False) -> bytes:
     return content.removeprefix(codecs.BOM_UTF8)
 
 
-def _recipient(text: str) -> tuple[Format, list[Any]]:
+def _recipient(text: str) -> tuple[wc.formats.Format, list[Any]]:
     """The recipient of -r."""
     try:
         of = _format_of(text.strip())
@@ -305,7 +301,7 @@ def _recipient(text: str) -> tuple[Format, list[Any]]:
         raise usage(f"-r: {error}") from None
 
 
-def _recipients(path: str) -> tuple[Format, list[Any]]:
+def _recipients(path: str) -> tuple[wc.formats.Format, list[Any]]:
     """The recipients in a file of -R."""
     data = _content(path)
     of = _format_of(data)
@@ -318,12 +314,11 @@ def _recipients(path: str) -> tuple[Format, list[Any]]:
 def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:
     """The passphrase, from where the options say; from the terminal where they do not. Raises
     CliError, OSError. twice: it is asked for two times, as one that is new."""
-    from warpcipher import keys as sources
     from warpcipher.keys.sources import read_bounded
 
     if people.env is not None:
         try:
-            text = bytes(sources.from_env(people.env).read(None))
+            text = bytes(wc.keys.from_env(people.env).read(None))
         except ValueError:  # which may show what was given, and that may be the passphrase
             raise usage(
                 f"{people.option}-env takes the name of an environment variable: there is none of "

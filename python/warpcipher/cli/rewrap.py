@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
+import warpcipher as wc
+from warpcipher import stores
+
 from . import keys, names, new_keys, recipients
-from .errors import EPILOG, Command, shown, translate, usage
+from .errors import EPILOG, Command, print_json, shown, translate, usage
 from .files import exists
 from .new_keys import NewKeys, RekeySettings
 from .options import argument, in_section, option, with_options
@@ -76,9 +78,6 @@ def rewrap(
     warpcipher rewrap --kms aws-kms://old --new-kms aws-kms://new keyset.json
     warpcipher rewrap -i me.txt -R team.txt -o s3://bucket/new/ s3://bucket/old/
     """
-    import warpcipher as wc
-    from warpcipher import stores
-
     path, output = stores.local_path(path), stores.local_path(output)
     if any(map(stores.is_url, (path, output))):
         if new_kms is not None:
@@ -126,7 +125,7 @@ def rewrap(
         except (wc.InvalidTag, ValueError) as error:
             raise translate(error, shown(path)) or error from None
     if as_json:
-        click.echo(json.dumps(made, indent=2))
+        print_json(made)
     elif verbose or (on_terminal() and not quiet):
         click.echo(f"{shown(made['path'])}: its keys are new", err=True)
 
@@ -154,10 +153,9 @@ def _is_model(path: str) -> bool:
 def _rewrap_model(
     path: str, old: keys.Choice, new: keys.Choice, output: str | None, force: bool
 ) -> dict[str, Any]:
-    from warpcipher import weights
 
     old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
-    weights.rewrap(path, old_key, fresh_key, output, replace=force)
+    wc.weights.rewrap(path, old_key, fresh_key, output, replace=force)
     return {
         "path": path if output is None else output,
         "key_id": fresh_key.key_id,
@@ -168,17 +166,16 @@ def _rewrap_model(
 def _rewrap_file(
     path: str, format_name: str, key: Any, new: NewKeys, output: str | None, **how: Any
 ) -> dict[str, Any]:
-    from warpcipher import formats
 
-    name = formats.resolve(format_name, key).name
+    name = wc.formats.resolve(format_name, key).name
     new_key = new.read(name)
-    if new.people and (fits := formats.resolve("auto", new_key).name) != name:
+    if new.people and (fits := wc.formats.resolve("auto", new_key).name) != name:
         raise usage(
             f"the new keys are of format {fits}, and what opens the file is of {name}: `warpcipher "
             "rekey` changes the format"
         )
-    how["options"] = formats.Options(context=how.pop("context"))
-    formats.rewrap_file(path, key, new_key, output, format=format_name, **how)
+    how["options"] = wc.formats.Options(context=how.pop("context"))
+    wc.formats.rewrap_file(path, key, new_key, output, format=format_name, **how)
     return {"path": path if output is None else output, "format": name}
 
 
@@ -187,14 +184,13 @@ def _rewrap_keyset(
 ) -> dict[str, Any]:
     from warpcipher._new_file import replaced
     from warpcipher.formats.whole import write_whole
-    from warpcipher.keys import rewrap_tink
     from warpcipher.keys.sources import read_bounded
 
     kms = given.pop("kms")
     if kms is None or more or any(given.values()):
         raise usage("--new-kms goes only with --kms: FILE is the keyset")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        made = rewrap_tink(bytes(read_bounded(file.fileno(), shown(path))), kms, new_kms)
+        made = wc.keys.rewrap_tink(bytes(read_bounded(file.fileno(), shown(path))), kms, new_kms)
     place = path if output is None else output
     try:
         with replaced(place, replace=output is None or force) as target:

@@ -14,14 +14,28 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+import warpcipher as wc
+from warpcipher.keysearch.pairs import Algorithm, Test
+from warpcipher.keysearch.template import is_mask, show_count
+
 from . import names, process
-from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
-from .keys import Choice, key_options, parse_hex
+from .errors import (
+    ENGINE,
+    INTERRUPTED,
+    NOT_FOUND,
+    Command,
+    counted,
+    epilog,
+    print_json,
+    shown,
+    usage,
+    warn,
+)
+from .keys import KEY_HEX, Choice, key_options, of_hex
 from .options import option, with_options
 from .report import DAY, Progress, on_terminal, show_time
 
 if TYPE_CHECKING:
-    from warpcipher.keysearch import Candidates, Pair, Search
     from warpcipher.keysearch.pace import Progress as Reached
 
 LONGEST_FILE = 1 << 24
@@ -51,17 +65,28 @@ pair_options = with_options(
 )
 
 
+def _parse_shard(_context: object, _parameter: object, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    index, _, parts = text.partition("/")
+    if not (index.isdecimal() and parts.isdecimal()):
+        raise usage(f"--shard takes I/N, such as 1/8, got {text!r}")
+    return int(index), int(parts)
+
+
 @click.command(cls=Command, epilog=epilog(ENGINE, NOT_FOUND, INTERRUPTED, who="search"))
 @pair_options
 @option(
     "--template TEXT",
     "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
 )
-@option("--key-mask HEX", "Mask: a 1 bit means that this bit of the template is known.")
+@option(
+    "--key-mask HEX", "Mask: a 1 bit means that this bit of the template is known.", callback=of_hex
+)
 @option("--candidates FILE", "Values that bytes may have, with scores, in JSON: likely keys first.")
 @option("--start N", "The number of the first key.  [default: 0]", type=int, default=0)
 @option("--count N", "How many keys.  [default: all that follow]", type=int)
-@option("--shard I/N", "The part I, 1 to N, of N equal parts.")
+@option("--shard I/N", "The part I, 1 to N, of N equal parts.", callback=_parse_shard)
 @option("--all find_all", "Go on after the first key.")
 @option(
     "--engine NAME",
@@ -90,24 +115,16 @@ pair_options = with_options(
 @option("--yes", "Do not ask before a search of more than a day.")
 @option("--json as_json", "Print events as lines of JSON.")
 def search(
-    algorithm: str,
     pairs: tuple[str, ...],
     pair_files: tuple[str, ...],
-    template: str | None,
-    key_mask: str | None,
     candidates: str | None,
-    start: int,
-    count: int | None,
-    shard: str | None,
-    find_all: bool,
-    engine: str,
     devices: tuple[int, ...],
-    cluster: str | None,
     checkpoint: str | None,
     no_checkpoint: bool,
     dry_run: bool,
     yes: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Recover a lost or partly known key of your own from plaintext and ciphertext.
 
@@ -118,32 +135,21 @@ def search(
     warpcipher search --algorithm des-ecb --template '[digit]{8}' --pair 43757374...:14cae4fc...
     warpcipher search --algorithm aes-128-cbc --template 2b7e??{14} --pair 2550:b147...:0001...
     """
-    from warpcipher import keysearch
-    from warpcipher.keysearch.template import is_mask
-
     output = sys.stdout
-    if cluster is not None:
+    if given["cluster"] is not None:
         sys.stdout = sys.stderr  # where Ray reports on its workers
     if checkpoint is not None and no_checkpoint:
         raise usage("--checkpoint and --no-checkpoint contradict each other: give one")
-    made = keysearch.search(
-        algorithm,
-        read_pairs(pairs, pair_files),
-        template,
-        key_mask=None if key_mask is None else parse_hex("--key-mask", key_mask),
+    made = wc.keysearch.search(
+        pairs=read_pairs(pairs, pair_files),
         candidates=None if candidates is None else _read_candidates(candidates),
-        start=start,
-        count=count,
-        shard=None if shard is None else _parse_shard(shard),
-        find_all=find_all,
-        engine=engine,
         devices=devices or None,
         checkpoint=checkpoint,
-        cluster=cluster,
+        **given,
     )
     if checkpoint is None and not no_checkpoint:
         made.use_checkpoint(made.identity.name)
-    if template is not None and is_mask(template):
+    if is_mask(given["template"] or ""):
         warn(
             "?d, ?a and ?b are read as an unknown digit and a known one; what hashcat means by "
             "them is [digit], [print] and ?? here"
@@ -164,10 +170,8 @@ def search(
         raise click.exceptions.Exit(code)
 
 
-def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
+def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[wc.keysearch.Pair]:
     """The pairs of --pair and --pairs."""
-    from warpcipher.keysearch import Pair
-
     numbered = len(texts) > 1
     lines = [(f"--pair {i}" if numbered else "--pair", text) for i, text in enumerate(texts, 1)]
     for path in paths:
@@ -180,7 +184,7 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
     found = []
     for where, text in lines:
         try:
-            found.append(Pair.from_text(text, where))
+            found.append(wc.keysearch.Pair.from_text(text, where))
         except ValueError as error:
             raise usage(f"{where}: {error}") from None
     return found
@@ -194,23 +198,14 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _read_candidates(path: str) -> Candidates:
-    from warpcipher.keysearch import parse_candidates
-
+def _read_candidates(path: str) -> wc.keysearch.Candidates:
     try:
-        return parse_candidates(_read(path))
+        return wc.keysearch.parse_candidates(_read(path))
     except ValueError as error:
         raise usage(f"{shown(path)}: {error}") from None
 
 
-def _parse_shard(text: str) -> tuple[int, int]:
-    index, _, parts = text.partition("/")
-    if not (index.isdecimal() and parts.isdecimal()):
-        raise usage(f"--shard takes I/N, such as 1/8, got {text!r}")
-    return int(index), int(parts)
-
-
-def _stop_on_signals(made: Search) -> None:
+def _stop_on_signals(made: wc.keysearch.Search) -> None:
     """The first signal ends the search in good order, a later one at once. timeout(1) and batch
     systems send the same to the process and to its group, so that it comes twice."""
     first: list[float] = []
@@ -227,7 +222,7 @@ def _stop_on_signals(made: Search) -> None:
             signal.signal(number, stop)
 
 
-def _facts(made: Search) -> dict[str, Any]:
+def _facts(made: wc.keysearch.Search) -> dict[str, Any]:
     space = made.template.space
     return {
         "algorithm": made.identity.algorithm,
@@ -243,35 +238,22 @@ def _facts(made: Search) -> dict[str, Any]:
     }
 
 
-def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
-    from warpcipher.keysearch.template import show_count
-
-    estimate = made.estimate()
+def _print_estimate(made: wc.keysearch.Search, as_json: bool, output: IO[str]) -> None:
+    estimate, facts = made.estimate(), _facts(made)
     if as_json:
-        facts = {
-            **_facts(made),
-            "keys_left": estimate.keys,
-            "rate": estimate.rate,
-            "seconds": estimate.seconds,
-        }
-        _emit("estimate", facts, output)
+        more = {"keys_left": estimate.keys, "rate": estimate.rate, "seconds": estimate.seconds}
+        _emit("estimate", facts | more, output)
         return
-    facts = _facts(made)
     lists = f", {facts['candidate_lists']} lists of candidates" if facts["candidate_lists"] else ""
+    left = f"{show_count(estimate.keys)}: the checkpoint has the others"
+    known = f"{counted(facts['known_bits'], 'known bit')} in {counted(facts['blocks'], 'block')}"
     rows = [
         ("algorithm", facts["algorithm"]),
         ("unknown", f"{facts['unknown_bits']} bits{lists}"),
         ("keys", show_count(made.total)),
         ("range", f"{made.start} to {made.end - 1}"),
-        *(
-            [("left", f"{show_count(estimate.keys)}: the checkpoint has the others")]
-            if estimate.keys < made.total
-            else []
-        ),
-        (
-            "pairs",
-            f"{counted(facts['known_bits'], 'known bit')} in {counted(facts['blocks'], 'block')}",
-        ),
+        *([("left", left)] if estimate.keys < made.total else []),
+        ("pairs", known),
         ("false keys", f"{made.false_positives_expected:.2g} expected"),
         *(("device", device) for device in facts["devices"]),
         ("rate", f"{estimate.rate:.3g} keys/s"),
@@ -281,10 +263,8 @@ def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
         click.echo(f"{name:<10} {value}", file=output)
 
 
-def _tell_of_days(made: Search, yes: bool) -> None:
+def _tell_of_days(made: wc.keysearch.Search, yes: bool) -> None:
     """Says how long a search of more than a day takes, and asks whether to begin it."""
-    from warpcipher.keysearch.template import show_count
-
     estimate = made.estimate()
     if estimate.seconds < DAY:
         return
@@ -305,9 +285,7 @@ def _tell_of_days(made: Search, yes: bool) -> None:
         raise usage("nothing was searched")
 
 
-def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
-    from warpcipher.keysearch.template import show_count
-
+def _run(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None) -> int:
     printed = 0
     pace = PaceWarning()
     with Progress(made.total, visible=on_terminal(), unit="key") as bar:
@@ -320,7 +298,7 @@ def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
             printed = len(made.keys)
         last = progress
         if on_terminal() or not made.keys:
-            for line in _summary(made, last, show_count):
+            for line in _summary(made, last):
                 bar.say(f"warpcipher: {line}")
             if made.result == "cancelled" and checkpoint is not None:
                 bar.say(f"warpcipher: {_going_on(checkpoint)}")
@@ -333,7 +311,7 @@ def _going_on(checkpoint: str) -> str:
     return f"what is done is in {shown(checkpoint)}: run the same command again to go on"
 
 
-def _summary(made: Search, last: Reached, show_count: Callable[[int], str]) -> list[str]:
+def _summary(made: wc.keysearch.Search, last: Reached) -> list[str]:
     lines = []
     done = last.done
     equivalents = made.template.space.log2_equivalents
@@ -349,7 +327,7 @@ def _summary(made: Search, last: Reached, show_count: Callable[[int], str]) -> l
     return [*lines, f"{state}, {own}{show_time(last.seconds)}"]
 
 
-def _run_json(made: Search, output: IO[str], checkpoint: str | None) -> int:
+def _run_json(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None) -> int:
     printed = 0
     pace = PaceWarning()
     _emit("start", _facts(made), output)
@@ -388,7 +366,7 @@ def _emit(event: str, fields: dict[str, Any], output: IO[str]) -> None:
     output.flush()
 
 
-def _exit_code(made: Search) -> int:
+def _exit_code(made: wc.keysearch.Search) -> int:
     if made.result == "cancelled":
         return INTERRUPTED
     return 0 if made.keys else NOT_FOUND
@@ -418,13 +396,13 @@ class PaceWarning:
 @click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
 @pair_options
 @key_options
-@option("--key-hex HEX", "The key. Others can see it in the process list.")
+@KEY_HEX
 @option("--json as_json", "Print the answer as JSON.")
 def verify(
     algorithm: str,
     pairs: tuple[str, ...],
     pair_files: tuple[str, ...],
-    key_hex: str | None,
+    key_hex: bytes | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -435,27 +413,21 @@ def verify(
     \b
     warpcipher verify --algorithm aes-128-ecb --key my.key --pair 6bc1bee2...:3ad77bb4...
     """
-    from warpcipher.keysearch.pairs import Algorithm, Test
-
     choice = Choice.take(given)
     if bool(choice) == (key_hex is not None):
         raise usage("give the key: either --key FILE or --key-hex HEX")
     named = Algorithm.named(algorithm)
     test = Test(named, read_pairs(pairs, pair_files))
     if key_hex is not None:
-        key = bytearray(parse_hex("--key-hex", key_hex))
+        key = bytearray(key_hex)
     else:
         # Not every cipher and mode that can be searched is an algorithm: all have ECB.
         read = choice.read("raw", f"{named.cipher}-ecb", named=named.cipher)
         key = cast("bytearray", read)
     passes = test.native.passes(key)
     if as_json:
-        click.echo(
-            json.dumps(
-                {"passes": passes, "blocks": len(test.blocks), "known_bits": test.native.bits},
-                indent=2,
-            )
-        )
+        answer = {"passes": passes, "blocks": len(test.blocks), "known_bits": test.native.bits}
+        print_json(answer)
     elif passes:
         blocks = counted(len(test.blocks), "block")
         click.echo(f"the key passes: {counted(test.native.bits, 'known bit')} in {blocks}")

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import warpcipher as wc
+from warpcipher import stores
+
 from . import keys, names, recipients
-from .errors import is_url, shown, usage
+from .errors import shown, usage
 from .jobs import STANDARD
 from .options import FORCE, argument, in_section, option, with_options
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
@@ -141,7 +144,7 @@ class Settings(RunOptions):
     format_name: str
     engine: str
     context: str | None
-    context_hex: str | None
+    context_hex: bytes | None
     no_manifest: bool = False
     skip_existing: bool = False
     update: bool = False
@@ -184,8 +187,6 @@ class Settings(RunOptions):
                 else f"{shown(listed)} names no file"
             )
         if any("://" in place for place in (*settings.paths, settings.output or "")):
-            from warpcipher import stores
-
             settings.paths = tuple(map(stores.local_path, settings.paths))
             settings.output = stores.local_path(settings.output)
         if decrypts and not (settings.people or settings.key):
@@ -196,7 +197,8 @@ class Settings(RunOptions):
     @property
     def is_job(self) -> bool:
         """Whether this is a run over objects: at URLs, or at paths that a cluster's nodes share."""
-        return self.cluster is not None or any(map(is_url, (*self.paths, self.output or "")))
+        places = (*self.paths, self.output or "")
+        return self.cluster is not None or any(map(stores.is_url, places))
 
     @property
     def goes_on(self) -> bool:
@@ -237,9 +239,7 @@ class Settings(RunOptions):
     def _check_format(self, name: str) -> None:
         if name == "auto":
             return
-        from warpcipher.formats import get
-
-        if command := get(name).command:
+        if command := wc.formats.get(name).command:
             raise usage(
                 f"format {name} has its own commands: `warpcipher {command} encrypt` and "
                 f"`{command} decrypt`; nothing can be checked, as nothing is authenticated"
@@ -258,7 +258,7 @@ class Settings(RunOptions):
 
 def _absolute(path: str) -> str:
     """A path as nodes find it, whose working directory is another one; URLs stay."""
-    if not path or is_url(path):
+    if not path or stores.is_url(path):
         return path
     return os.path.abspath(path) + "/" * path.endswith("/")  # noqa: PTH100
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import warpcipher as wc
 
 from . import conflicts, files, jobs, keys
 from .errors import ENGINE, NOT_AUTHENTIC, USAGE, CliError, NotAuthenticError, shown, usage, warn
@@ -15,34 +17,27 @@ from .run import Run
 from .settings import Settings
 from .tree_run import Trees
 
-if TYPE_CHECKING:
-    from warpcipher.formats import Options
-
 
 class Transfer(Run):
     """One run of `encrypt`, `decrypt` or `check`."""
 
     def __init__(self, settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> None:
-        from warpcipher import formats
-
         self._settings = settings
         self._encrypt = task == "encrypt"
         self._check = task == "check"
-        self._stream = formats.encrypt_stream if self._encrypt else formats.decrypt_stream
+        self._stream = wc.formats.encrypt_stream if self._encrypt else wc.formats.decrypt_stream
         self._extra = self._make_options()
         self._key = self._read_key()
-        self._format = formats.resolve(settings.format_name, self._key)
+        self._format = wc.formats.resolve(settings.format_name, self._key)
         super().__init__(settings, self._format.name)
         how = self._key, self._format, self._extra
         self._trees = Trees(settings, *how, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
 
-    def _make_options(self) -> Options:
-        from warpcipher.formats import Options
-
+    def _make_options(self) -> wc.formats.Options:
         given = self._settings
-        chosen = Options(
+        chosen = wc.formats.Options(
             context=keys.read_context(given.context, given.context_hex),
             engine=given.engine,
             armor=given.armor,
@@ -50,19 +45,17 @@ class Transfer(Run):
         more = given.suite, given.frame_length, given.required_context
         if not (given.encryption_context or any(more)):
             return chosen
-        from warpcipher.formats import awsesdk
-
         pairs = [text.split("=", 1) for text in given.encryption_context]
         if any(len(pair) != 2 for pair in pairs):
             raise usage("--encryption-context takes KEY=VALUE")
         if len({key for key, _ in pairs}) != len(pairs):
             raise usage("--encryption-context has a key more than once")
         try:
-            return awsesdk.Options(
+            return wc.formats.awsesdk.Options(
                 **vars(chosen) | {"algorithm": given.suite},
                 encryption_context=dict(pairs),
                 required_context=given.required_context,
-                frame_length=given.frame_length or awsesdk.FRAME_LENGTH,
+                frame_length=given.frame_length or wc.formats.awsesdk.FRAME_LENGTH,
             )
         except ValueError as error:
             raise usage(str(error)) from None
@@ -80,9 +73,7 @@ class Transfer(Run):
         return given.key.read(given.format_name, None)
 
     def _check_format_of(self, holders: list[Any]) -> None:
-        from warpcipher import formats
-
-        named, fits = self._settings.format_name, formats.resolve("auto", holders).name
+        named, fits = self._settings.format_name, wc.formats.resolve("auto", holders).name
         if named not in ("auto", fits):
             raise usage(f"these are keys of format {fits}, not of {named}")
 
@@ -208,12 +199,10 @@ class Transfer(Run):
 
     def _hint(self, error: Exception, source: InputFile) -> None:
         """Raises a CliError for a file that says itself that it has another format."""
-        from warpcipher import InvalidTag
-
         if (
             self._encrypt
             or not source.is_regular
-            or not isinstance(error, (InvalidTag, ValueError))
+            or not isinstance(error, (wc.InvalidTag, ValueError))
         ):
             return
         self._refuse_format_of(source.path, os.pread(source.descriptor, HEAD_SIZE, 0))
@@ -230,9 +219,7 @@ class Transfer(Run):
             ) from None
 
     def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
-        from warpcipher.formats import FormatError
-
-        if self._encrypt and isinstance(error, FormatError):
+        if self._encrypt and isinstance(error, wc.formats.FormatError):
             # Nothing is wrong with the input, but with encrypting a file of its size like this.
             error = usage(f"{shown(job.path)}: {error}")
         failure = super()._translated(job, error)

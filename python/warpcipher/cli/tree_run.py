@@ -11,6 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Literal
 
+import warpcipher as wc
 from warpcipher._tree_names import NAME, is_own, names_of, root_above
 
 from . import files, folders, jobs
@@ -31,7 +32,6 @@ from .settings import Settings
 
 # Most runs have no tree: imports that only trees need wait for one.
 if TYPE_CHECKING:
-    from warpcipher.formats import Format, Options
     from warpcipher.formats.sealed import Sealed
     from warpcipher.formats.trees import Entry
 
@@ -76,8 +76,8 @@ class Trees:
         self,
         settings: Settings,
         key: object,
-        chosen: Format,
-        options: Options,
+        chosen: wc.formats.Format,
+        options: wc.formats.Options,
         report: Report,
         kept: Kept,
         task: Literal["encrypt", "decrypt", "check"],
@@ -228,7 +228,7 @@ class Trees:
         """Whether a tree does not match its manifest."""
         return self._binds(tree) and tree not in self._growing and tree not in self._whole
 
-    def options_of(self, job: jobs.Job, source: files.InputFile) -> Options:
+    def options_of(self, job: jobs.Job, source: files.InputFile) -> wc.formats.Options:
         """The options of a file: its name is in the context where its tree has a manifest."""
         if job.tree in self._whole:
             self._whole[job.tree].look_again(job, source.descriptor)

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import warpcipher as wc
+
 from . import names
-from .errors import ENGINE, Command, counted, epilog, usage
+from .errors import ENGINE, Command, counted, epilog, print_json, usage
 from .options import JSON, option
 from .report import on_terminal
-
-if TYPE_CHECKING:
-    from warpcipher.tuning import Decision
 
 
 @click.command(cls=Command, epilog=epilog(ENGINE))
@@ -30,22 +28,20 @@ def tune(quick: bool, forget: bool, as_json: bool) -> None:
     this library, processor, GPUs and driver, and `--engine auto` decides by it; it never changes
     a result. `warpcipher info --engines` shows it. WARPCIPHER_DEVICES says which GPUs are used.
     """
-    from warpcipher import tuning
-
     if quick and forget:
         raise usage("--quick and --forget exclude each other: give one")
     path = ""
     if forget:
-        removed = tuning.forget()
+        removed = wc.tuning.forget()
         if not as_json:
             click.echo("forgotten" if removed else "nothing was kept for this machine")
     else:
-        path = tuning.measure(_observer(as_json), quick=quick)
+        path = wc.tuning.measure(_observer(as_json), quick=quick)
         if not as_json and path:
             click.echo(f"kept in {path}")
     if as_json:
-        document = dataclasses.asdict(tuning.current())
-        click.echo(json.dumps({**document, "path": path}, indent=2))
+        document = dataclasses.asdict(wc.tuning.current())
+        print_json({**document, "path": path})
 
 
 def _observer(as_json: bool) -> Callable[[str, float], None]:
@@ -92,7 +88,6 @@ def explain(
     With `--engine cpu` the code that the CPU takes: this library's own, or libcrypto's. Nothing is
     run.
     """
-    from warpcipher import tuning
     from warpcipher.arguments import parse_size
 
     shape: dict[str, Any] = {
@@ -103,10 +98,10 @@ def explain(
         "keys": keys,
         "device": int(device) if device.lstrip("-").isdecimal() else device,
     }
-    decisions = tuning.explain(**shape, engine=engine)
+    decisions = wc.tuning.explain(**shape, engine=engine)
     if as_json:
         entries = [dataclasses.asdict(decision) for decision in decisions]
-        click.echo(json.dumps({**shape, "decisions": entries}, indent=2))
+        print_json({**shape, "decisions": entries})
         return
     place = f"GPU {device}" if engine == "cuda" else "CPU"
     click.echo(
@@ -117,7 +112,7 @@ def explain(
         _print(decision)
 
 
-def _print(decision: Decision) -> None:
+def _print(decision: wc.tuning.Decision) -> None:
     for one in decision.candidates:
         if one.chosen:
             click.echo(f"{decision.subject}: {one.name}, {one.description}: {one.reason}")
