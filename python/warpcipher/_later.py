@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports of the package's own modules when they are first needed.
+"""Imports when they are first needed: of the package's own modules, and of other packages.
 
 The interpreter locks each module while a thread imports it, so no thread forks meanwhile
-(`_not_at_fork`). Such an import must not register handlers of forks. concurrent.futures.thread and
-logging, which it imports, do register some, so they are imported first. The command forks in no
-thread, and starts 10 ms earlier without them."""
+(`_not_at_fork`). Such an import of an own module must not register handlers of forks.
+concurrent.futures.thread and logging, which it imports, do register some, so they are imported
+first. The command forks in no thread, and starts 10 ms earlier without them."""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import warpcipher_command
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _loaded: dict[str, ModuleType] = {}
+
+
+class Module:
+    """A module of another package, which is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, found)
+        return found
 
 
 def load(name: str) -> ModuleType:

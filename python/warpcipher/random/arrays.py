@@ -8,7 +8,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .. import _native
+from .. import _later, _native
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
 from ..arrays.library import LEGACY_STREAM, wait
 from ..arrays.torch import is_freed_part
@@ -18,20 +18,13 @@ if TYPE_CHECKING:
 
     from .._types import StreamLike
 
+jax: Any = _later.Module("jax")
+numpy: Any = _later.Module("numpy")
+
 SIZES = {
     "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "uint8": 1,
-    "uint16": 2,
-    "uint32": 4,
-    "uint64": 8,
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
+    **{kind + str(8 * size): size for kind in ("int", "uint") for size in (1, 2, 4, 8)},
+    **{"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8},
 }
 """Bytes of an element of each dtype."""
 
@@ -39,9 +32,8 @@ INTEGERS = frozenset(name for name in SIZES if "int" in name)
 FLOATS = frozenset(name for name in SIZES if "float" in name)
 
 # Of the buffer protocol: the kinds of its format characters. Sizes are the item's.
-_FORMATS = {"B": "uint", "H": "uint", "I": "uint", "L": "uint", "Q": "uint", "N": "uint"}
-_FORMATS |= {"b": "int", "h": "int", "i": "int", "l": "int", "q": "int", "n": "int"}
-_FORMATS |= {"e": "float", "f": "float", "d": "float"}
+_FORMATS = {**dict.fromkeys("BHILQN", "uint"), **dict.fromkeys("bhilqn", "int")}
+_FORMATS |= dict.fromkeys("efd", "float")
 
 # Of DLPack: kinds as (code, bits) of an element.
 _DLPACK_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
@@ -131,7 +123,6 @@ def width_of(distribution: str, dtype: str, first: Any, second: Any) -> int:
 def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
     """Writes arrays of int64 into an array on whatever device, one after the other, once all are
     there."""
-    numpy: Any = importlib.import_module("numpy")
     values = numpy.concatenate([numpy.zeros(0, numpy.int64), *parts]).astype(dtype)
     module = module_of(x)
     if module == "numpy":
@@ -158,7 +149,7 @@ def parse_dtype(dtype: Any) -> str:
     if name in SIZES:
         return name
     try:  # other spellings of NumPy
-        made: Any = None if dtype is None else importlib.import_module("numpy").dtype(dtype)
+        made: Any = None if dtype is None else numpy.dtype(dtype)
     except (ImportError, TypeError):
         made = None
     if made is None or not made.isnative or made.name not in SIZES:
@@ -258,7 +249,7 @@ class NewArray:
 
     def _for_jax(self, by_host: bool) -> Any:
         if self._device is None or by_host or math.prod(self.shape) == 0:
-            return importlib.import_module("numpy").empty(self.shape, numpy_dtype(self.dtype))
+            return numpy.empty(self.shape, numpy_dtype(self.dtype))
         size = SIZES[self.dtype] * math.prod(self.shape)
         self._memory = _native.DeviceArray(size, self._device, LEGACY_STREAM)
         return _Typed(self._memory, self.dtype)
@@ -266,14 +257,13 @@ class NewArray:
     def finish(self) -> Any:
         if self.library != "jax":
             return self.to_fill
-        jax: Any = importlib.import_module("jax")
         if self._memory is None:
             where = jax.devices("cpu")[0] if self._device is None else self._gpu(jax)
             return jax.device_put(self.to_fill, where)
         kind = self.dtype.rstrip("0123456789")
         tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self.dtype], self.shape)
         ordered = _Ordered(tensor, self._memory)
-        return importlib.import_module("jax.dlpack").from_dlpack(ordered)
+        return _later.Module("jax.dlpack").from_dlpack(ordered)
 
     def _gpu(self, jax: Any) -> Any:
         return jax.devices("cuda")[self._device]
@@ -309,7 +299,6 @@ class _Typed:
 
 def numpy_dtype(name: str) -> Any:
     """The dtype of NumPy: bfloat16 is in ml_dtypes, which JAX brings along."""
-    numpy: Any = importlib.import_module("numpy")
     if name == "bfloat16":
-        return numpy.dtype(importlib.import_module("ml_dtypes").bfloat16)
+        return numpy.dtype(_later.Module("ml_dtypes").bfloat16)
     return numpy.dtype(name)

@@ -13,14 +13,13 @@ an array can be split anywhere. n says which decision it is for (`_number`).
 
 from __future__ import annotations
 
-import importlib
 import math
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any
 
-from .. import _native
+from .. import _later, _native
 from .arrays import INTEGERS, SIZES
 from .streams import DISCRETE, child_key
 
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .._types import Buffer
+
+numpy: Any = _later.Module("numpy")
 
 RUN = 1 << 15
 """Elements that are drawn side by side."""
@@ -153,7 +154,6 @@ class Words:
 
 
 def _reader(algorithm: str, key: bytearray, begin: int, count: int) -> Callable[[int, Any], Any]:
-    numpy: Any = importlib.import_module("numpy")
     memory = numpy.empty(count, numpy.uint64)
 
     def read(number: int, places: Any) -> Any:
@@ -173,16 +173,14 @@ class Draw:
     """A distribution for the elements of one run."""
 
     def __init__(self, sampler: Sampler, words: Words, count: int) -> None:
-        self._numpy: Any = importlib.import_module("numpy")
         self._sampler = sampler
         self._words = words
         self._count = count
 
     def values(self) -> Any:
         """An int64 an element."""
-        np = self._numpy
-        found = np.zeros(self._count, np.int64)
-        waiting = np.arange(self._count)
+        found = numpy.zeros(self._count, numpy.int64)
+        waiting = numpy.arange(self._count)
         attempt = 0
         while waiting.size:
             taken, values = self._attempt(attempt, waiting)
@@ -193,40 +191,39 @@ class Draw:
 
     def _attempt(self, attempt: int, places: Any) -> tuple[Any, Any]:
         """Which of the places got a value, and the values."""
-        np, sampler = self._numpy, self._sampler
+        sampler = self._sampler
         t = sampler.t
         # Algorithm 2, the discrete Laplace distribution of scale t / s.
         u = self._below(_number(attempt, OFFSET), places, t)
-        index = np.flatnonzero(self._exp_offset(attempt, places, u))
-        y = u[index].astype(np.int64) + t * self._count_exp(attempt, places[index])
+        index = numpy.flatnonzero(self._exp_offset(attempt, places, u))
+        y = u[index].astype(numpy.int64) + t * self._count_exp(attempt, places[index])
         y //= sampler.s
-        negative = (self._words.read(_number(attempt, SIGN), places[index]) >> np.uint64(63)) == 1
+        signs = self._words.read(_number(attempt, SIGN), places[index])
+        negative = signs >> numpy.uint64(63) == 1
         kept = ~(negative & (y == 0))
         index, y, negative = index[kept], y[kept], negative[kept]
         if isinstance(sampler, Gaussian):  # algorithm 3: by rejection
             accepted = self._accept(attempt, places[index], y, sampler)
             index, y, negative = index[accepted], y[accepted], negative[accepted]
-        taken = np.zeros(len(places), bool)
+        taken = numpy.zeros(len(places), bool)
         taken[index] = True
-        return taken, np.where(negative, -y, y)
+        return taken, numpy.where(negative, -y, y)
 
     def _below(self, number: int, places: Any, t: int) -> Any:
         """Integers below t: the whole part of t times a real number."""
-        np = self._numpy
         high, low = multiply(self._words.read(number, places), t)
         # The words after the first can carry where low + t >= 2^64.
-        for i in np.flatnonzero(low > np.uint64(WORD - t)) if t > 1 else ():
+        for i in numpy.flatnonzero(low > numpy.uint64(WORD - t)) if t > 1 else ():
             left = WORD - int(low[i])
             high[i] += not self._words.settle(number, int(places[i]), left, t)
         return high
 
     def _less(self, number: int, places: Any, numerator: Any, denominator: int) -> Any:
         """Whether real numbers are below numerator / denominator, an array over an integer."""
-        np = self._numpy
         high, low = multiply(self._words.read(number, places), denominator)
         below = high < numerator
-        close = below & (numerator - high == 1) & (low > np.uint64(WORD - denominator))
-        for i in np.flatnonzero(close) if denominator > 1 else ():
+        close = below & (numerator - high == 1) & (low > numpy.uint64(WORD - denominator))
+        for i in numpy.flatnonzero(close) if denominator > 1 else ():
             left = WORD - int(low[i])
             below[i] = self._words.settle(number, int(places[i]), left, denominator)
         return below
@@ -234,9 +231,8 @@ class Draw:
     def _exp(self, places: Any, below: Callable[[Any, int], Any]) -> Any:
         """Algorithm 1: true with probability exp(-x), 0 <= x <= 1. below(index, k): whether those
         of an index are below x / k."""
-        np = self._numpy
-        found = np.zeros(len(places), bool)
-        index = np.arange(len(places))
+        found = numpy.zeros(len(places), bool)
+        index = numpy.arange(len(places))
         k = 1
         while index.size:
             going = below(index, k)
@@ -256,21 +252,19 @@ class Draw:
 
     def _exp_one(self, attempt: int, purpose: int, turn: int, places: Any) -> Any:
         """exp(-1)."""
-        np = self._numpy
 
         def below(index: Any, k: int) -> Any:
             if k == 1:  # 1 / 1
-                return np.ones(len(index), bool)
-            one = np.ones(len(index), np.uint64)
+                return numpy.ones(len(index), bool)
+            one = numpy.ones(len(index), numpy.uint64)
             return self._less(_number(attempt, purpose, turn, k), places[index], one, k)
 
         return self._exp(places, below)
 
     def _count_exp(self, attempt: int, places: Any) -> Any:
         """How often in a row exp(-1) was true."""
-        np = self._numpy
-        found = np.zeros(len(places), np.int64)
-        index = np.arange(len(places))
+        found = numpy.zeros(len(places), numpy.int64)
+        index = numpy.arange(len(places))
         turn = 0
         while index.size:
             index = index[self._exp_one(attempt, WHOLE, turn, places[index])]
@@ -280,33 +274,31 @@ class Draw:
 
     def _accept(self, attempt: int, places: Any, y: Any, sampler: Gaussian) -> Any:
         """exp(-x) of algorithm 3's exponent: exp(-1) as often as it is whole, then the rest."""
-        np = self._numpy
-        values, inverse = np.unique(y, return_inverse=True)
+        values, inverse = numpy.unique(y, return_inverse=True)
         values = values.tolist()
         wholes = [min(sampler.exponent(value)[0], 1 << 20) for value in values]
-        whole = np.array(wholes, np.int64)[inverse] if values else np.zeros(0, np.int64)
-        alive = np.ones(len(places), bool)
+        whole = numpy.array(wholes, numpy.int64)[inverse] if values else numpy.zeros(0, numpy.int64)
+        alive = numpy.ones(len(places), bool)
         turn = 0
-        while (index := np.flatnonzero(alive & (whole > turn))).size:
+        while (index := numpy.flatnonzero(alive & (whole > turn))).size:
             alive[index] = self._exp_one(attempt, ACCEPT_WHOLE, turn, places[index])
             turn += 1
-        index = np.flatnonzero(alive)
+        index = numpy.flatnonzero(alive)
         alive[index] = self._exp_rest(attempt, places[index], values, inverse[index], sampler)
         return alive
 
     def _exp_rest(
         self, attempt: int, places: Any, values: list[int], which: Any, sampler: Gaussian
     ) -> Any:
-        np = self._numpy
 
         def below(index: Any, k: int) -> Any:
             number = _number(attempt, ACCEPT_REST, 0, k)
-            needed, inverse = np.unique(which[index], return_inverse=True)
+            needed, inverse = numpy.unique(which[index], return_inverse=True)
             pairs = [sampler.threshold(values[i], k) for i in needed.tolist()]
             words = self._words.read(number, places[index])
-            limit = np.array([pair[0] for pair in pairs], np.uint64)[inverse]
+            limit = numpy.array([pair[0] for pair in pairs], numpy.uint64)[inverse]
             found = words < limit
-            for i in np.flatnonzero(words == limit):
+            for i in numpy.flatnonzero(words == limit):
                 y = values[int(needed[inverse[i]])]
                 left = pairs[int(inverse[i])][1]
                 denominator = sampler.exponent(y)[2] * k
@@ -318,7 +310,6 @@ class Draw:
 
 def multiply(a: Any, b: int) -> tuple[Any, Any]:
     """The upper and the lower word of a b; a: an array of uint64, b below 2^63."""
-    numpy: Any = importlib.import_module("numpy")
     u64 = numpy.uint64
     mask, half = u64(0xFFFFFFFF), u64(32)
     a0, a1 = a & mask, a >> half

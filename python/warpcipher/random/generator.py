@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,7 +15,7 @@ from .source import Source
 from .streams import STREAM_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     from .._types import Buffer, StreamLike
@@ -94,36 +93,22 @@ class Generator(Source):
 
     # ---- filling
 
-    def _fill(
-        self, out: ArrayT, distribution: str, first: Any, second: Any, stream: StreamLike
-    ) -> ArrayT:
+    def _fill(self, out: ArrayT, kind: str, first: Any, second: Any, stream: StreamLike) -> ArrayT:
+        """Fills an array with numbers of a distribution, of these parameters."""
         view, dtype, elements, pointer = self._open(out, stream)
-        if distribution == "bytes":  # of which an element is one
+        if kind == "bytes":  # of which an element is one
             dtype, elements = "uint8", elements * arrays.SIZES[dtype]
-        fill, key, engine = _native.random_fill, self._key, self._engine
-        cipher = self._algorithm
+        fill, key, cipher, engine = _native.random_fill, self._key, self._algorithm, self._engine
         if not self._keyed:
             # The lock is free: the native module replaces the key before it lets go of the GIL.
             self._enter()
-            fill(view, distribution, dtype, key, cipher, 0, 0, first, second, engine, pointer, True)
+            fill(view, kind, dtype, key, cipher, 0, 0, first, second, engine, pointer, True)
             return out
-        size = elements * arrays.width_of(distribution, dtype, first, second)
+        size = elements * arrays.width_of(kind, dtype, first, second)
         before, begin = self._reserve(size)
         number = self._stream
         try:
-            fill(
-                view,
-                distribution,
-                dtype,
-                key,
-                cipher,
-                number,
-                begin,
-                first,
-                second,
-                engine,
-                pointer,
-            )
+            fill(view, kind, dtype, key, cipher, number, begin, first, second, engine, pointer)
         except BaseException:
             self._give_back(before, begin + size)
             raise
@@ -143,6 +128,20 @@ class Generator(Source):
     ) -> NewArray:
         name = arrays.choose_library(library or self._library, self._device)
         return NewArray(name, self._device, arrays.parse_shape(shape), dtype, by_host)
+
+    def _made(
+        self,
+        fill: Callable[..., object],
+        shape: object,
+        dtype: Any,
+        library: str | None,
+        *parameters: Any,
+        by_host: bool = False,
+    ) -> Any:
+        """A new array, as a method fills it."""
+        new = self._new(shape, dtype, library, by_host)
+        fill(new.to_fill, *parameters)
+        return new.finish()
 
     def bytes_(self, out: ArrayT, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of any dtype with random bytes."""
@@ -179,9 +178,7 @@ class Generator(Source):
             low, high = 0, low
         dtype = arrays.parse_dtype(dtype)
         low, high = parameters.limits(dtype, low, high)
-        new = self._new(shape, dtype, library)
-        self._fill(new.to_fill, "integers", low, high, None)
-        return new.finish()
+        return self._made(self._fill, shape, dtype, library, "integers", low, high, None)
 
     def integers(
         self,
@@ -233,9 +230,7 @@ class Generator(Source):
         library: str | None = None,
     ) -> Any:
         """A new array, as `uniform_` fills it."""
-        new = self._new(shape, dtype, library)
-        self.uniform_(new.to_fill, low, high)
-        return new.finish()
+        return self._made(self.uniform_, shape, dtype, library, low, high)
 
     def normal_(
         self, out: ArrayT, mean: Any = 0.0, std: Any = 1.0, *, stream: StreamLike = None
@@ -293,9 +288,7 @@ class Generator(Source):
         library: str | None = None,
     ) -> Any:
         """A new array, as `exponential_` fills it."""
-        new = self._new(shape, dtype, library)
-        self.exponential_(new.to_fill, scale)
-        return new.finish()
+        return self._made(self.exponential_, shape, dtype, library, scale)
 
     def laplace_(
         self, out: ArrayT, mean: float = 0.0, scale: float = 1.0, *, stream: StreamLike = None
@@ -319,9 +312,7 @@ class Generator(Source):
         library: str | None = None,
     ) -> Any:
         """A new array, as `laplace_` fills it."""
-        new = self._new(shape, dtype, library)
-        self.laplace_(new.to_fill, mean, scale)
-        return new.finish()
+        return self._made(self.laplace_, shape, dtype, library, mean, scale)
 
     def bernoulli_(self, out: ArrayT, p: Any = 0.5, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of any dtype with 1 or 0; 1 with probability p.
@@ -355,7 +346,7 @@ class Generator(Source):
             self.bernoulli_(new.to_fill, p)
             return new.finish()
         p = parameters.probabilities(p, new.shape)
-        x64 = importlib.import_module("jax").config.jax_enable_x64
+        x64 = arrays.jax.config.jax_enable_x64
         words = self.uniform(new.shape, dtype="float64" if x64 else "float32", library="jax")
         return (words < p).astype(new.dtype)
 
@@ -380,9 +371,7 @@ class Generator(Source):
         """x, an integer: a new array, as `permutation_` fills it (dtype None: int64). A list or an
         array: a copy of it whose parts along `axis` are in random order."""
         if isinstance(x, Integral):
-            new = self._new(x, "int64" if dtype is None else dtype, library)
-            self.permutation_(new.to_fill)
-            return new.finish()
+            return self._made(self.permutation_, x, "int64" if dtype is None else dtype, library)
         if dtype is not None or library is not None:
             raise ValueError("x is not an integer: expected neither dtype nor library")
         return parts.permute(self, x, axis)
@@ -481,9 +470,8 @@ class Generator(Source):
         library: str | None = None,
     ) -> Any:
         """A new array, as `discrete_laplace_` fills it."""
-        new = self._new(shape, dtype, library, by_host=True)
-        self.discrete_laplace_(new.to_fill, scale)
-        return new.finish()
+        fill = self.discrete_laplace_
+        return self._made(fill, shape, dtype, library, scale, by_host=True)
 
     def bytes(self, size: int) -> builtins.bytes:
         """`size` random bytes, as a bytes object."""

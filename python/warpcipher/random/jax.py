@@ -16,16 +16,21 @@ long arrays outside of `jit`, `Generator` is faster.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from .. import _later
 from ..arguments import view_bytes
 from .streams import KEY_DOMAIN
 
 if TYPE_CHECKING:
     from .._types import Buffer
+
+jax: Any = _later.Module("jax")
+jnp: Any = _later.Module("jax.numpy")
+lax: Any = _later.Module("jax.lax")
+numpy: Any = _later.Module("numpy")
 
 # "expand 32-byte k", RFC 8439, section 2.3.
 CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
@@ -67,8 +72,6 @@ def _double_round(_: Any, state: Any) -> Any:
 
 def _blocks(key: Any, low: Any, high: Any) -> Any:
     """Blocks of stream 0 by the two words of their numbers: the shape of `low`, and 16 words."""
-    jnp: Any = importlib.import_module("jax.numpy")
-    lax: Any = importlib.import_module("jax.lax")
     shape = low.shape
     words = [jnp.full(shape, value, jnp.uint32) for value in CONSTANTS]
     words += [jnp.broadcast_to(key[i], shape) for i in range(8)]
@@ -80,7 +83,6 @@ def _blocks(key: Any, low: Any, high: Any) -> Any:
 
 def _halves(value: Any) -> tuple[Any, Any]:
     """The lower and the upper 32 bits of an integer of JAX."""
-    jnp: Any = importlib.import_module("jax.numpy")
     value = jnp.asarray(value)
     low = value.astype(jnp.uint32)
     if value.dtype.itemsize == 8:
@@ -89,7 +91,6 @@ def _halves(value: Any) -> tuple[Any, Any]:
 
 
 def _seed(seed: Any) -> Any:
-    jnp: Any = importlib.import_module("jax.numpy")
     low, high = _halves(seed)
     key = jnp.concatenate([jnp.zeros(6, jnp.uint32), low.reshape(1), high.reshape(1)])
     number = jnp.uint32(SEED & 0xFFFFFFFF), jnp.uint32(SEED >> 32)
@@ -97,20 +98,16 @@ def _seed(seed: Any) -> Any:
 
 
 def _split(key: Any, shape: tuple[int, ...]) -> Any:
-    jnp: Any = importlib.import_module("jax.numpy")
     index = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
     return _blocks(key, index, jnp.uint32(SPLIT >> 32))[..., :8]
 
 
 def _fold_in(key: Any, data: Any) -> Any:
-    jnp: Any = importlib.import_module("jax.numpy")
     low, _ = _halves(data)
     return _blocks(key, low, jnp.uint32(FOLD >> 32))[..., :8]
 
 
 def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
-    jnp: Any = importlib.import_module("jax.numpy")
-    lax: Any = importlib.import_module("jax.lax")
     count = math.prod(shape)
     blocks = -(-count * bit_width // 512)
     if blocks >= 1 << 32:
@@ -133,8 +130,7 @@ def implementation() -> Any:
     A seed has at most 64 bits; without `jax_enable_x64` 32: for numbers that nobody can predict
     take `key`. ImportError: JAX is missing.
     """
-    extend: Any = importlib.import_module("jax.extend.random")
-    return extend.define_prng_impl(
+    return _later.Module("jax.extend.random").define_prng_impl(
         key_shape=(8,),
         seed=_seed,
         split=_split,
@@ -147,10 +143,8 @@ def implementation() -> Any:
 
 def key(key: Buffer | None = None) -> Any:
     """A random key of JAX, of 32 bytes; None: new ones of the operating system."""
-    jax: Any = importlib.import_module("jax")
-    numpy: Any = importlib.import_module("numpy")
     data = os.urandom(32) if key is None else view_bytes("the key", key)
     if len(data) != 32:
         raise ValueError(f"the key has {len(data)} bytes: expected 32, or None for a new one")
-    words = jax.numpy.asarray(numpy.frombuffer(data, "<u4"))
+    words = jnp.asarray(numpy.frombuffer(data, "<u4"))
     return jax.random.wrap_key_data(words, impl=implementation())

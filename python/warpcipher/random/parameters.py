@@ -4,25 +4,22 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import _later
 from ..arguments import require_number
 from . import arrays
 
 if TYPE_CHECKING:
     from .._types import StreamLike
+numpy: Any = _later.Module("numpy")
 
 
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
-_ANOTHERS = {
-    "size": "shape, the first argument",
-    "loc": "mean",
-    "scale": "std",
-}
+_ANOTHERS = {"size": "shape, the first argument", "loc": "mean", "scale": "std"}
 """Names of arguments of NumPy's methods, and ours."""
 
 _ANOTHERS_OF_INIT = {"seed": "key, 32 secret bytes, or nothing for a seed of the operating system"}
@@ -57,7 +54,7 @@ def check(name: str, x: Any, shape: tuple[int, ...]) -> Any:
     if not is_array(x):
         return require_number(name, x)
     if isinstance(x, list | tuple):
-        x = importlib.import_module("numpy").asarray(x)
+        x = numpy.asarray(x)
     given = tuple(x.shape)
     pairs = zip(reversed(given), reversed(shape), strict=False)
     if len(given) > len(shape) or any(extent not in (1, whole) for extent, whole in pairs):

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import MutableSequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from .. import _later
 from ..arguments import require_int
 from . import arrays
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .generator import Generator
+
+
+numpy: Any = _later.Module("numpy")
 
 
 def as_number(made: Any, size: object) -> Any:
@@ -36,7 +39,7 @@ def shuffle(generator: Generator, x: Any, axis: int) -> None:
     if isinstance(x, MutableSequence):
         if axis != 0:
             raise ValueError(f"axis is {axis}, and x is a {type(x).__name__}: expected 0")
-        order = generator.permutation_(importlib.import_module("numpy").empty(len(x), "int64"))
+        order = generator.permutation_(numpy.empty(len(x), "int64"))
         for place, part in enumerate([x[i] for i in order.tolist()]):
             x[place] = part
         return
@@ -46,12 +49,7 @@ def shuffle(generator: Generator, x: Any, axis: int) -> None:
 
 
 def choose(
-    generator: Generator,
-    a: Any,
-    size: int | Sequence[int] | None,
-    replace: bool,
-    p: Any,
-    axis: int,
+    generator: Generator, a: Any, size: int | Sequence[int] | None, replace: bool, p: Any, axis: int
 ) -> Any:
     """As `Generator.choice`."""
     shape = () if size is None else arrays.parse_shape(size)
@@ -97,7 +95,6 @@ def _indices(
 
 def _weighted(generator: Generator, p: Any, count: int, replace: bool) -> Any:
     """Numbers of parts, by NumPy."""
-    numpy: Any = importlib.import_module("numpy")
     if replace:
         sums = p.cumsum()
         return (sums / sums[-1]).searchsorted(generator.uniform_(numpy.empty(count)), side="right")
@@ -115,7 +112,7 @@ def _weighted(generator: Generator, p: Any, count: int, replace: bool) -> Any:
 def _population(name: str, x: Any, axis: int) -> tuple[Any, int]:
     """The array of an array or a list, with parts along an axis."""
     if isinstance(x, list | tuple):
-        x = importlib.import_module("numpy").asarray(x)
+        x = numpy.asarray(x)
     dimensions = len(getattr(x, "shape", ()))
     if dimensions == 0:
         raise TypeError(f"{name} is {x!r:.60}: expected an integer, a list or an array")
@@ -127,7 +124,6 @@ def _population(name: str, x: Any, axis: int) -> tuple[Any, int]:
 
 def _weights(p: Any, n: int) -> Any:
     """Probabilities, checked, as an array of the host."""
-    numpy: Any = importlib.import_module("numpy")
     found = numpy.array(p.tolist() if hasattr(p, "tolist") else p, float)
     if found.shape != (n,):
         raise ValueError(f"p has the shape {found.shape}: expected ({n},), one for each part of a")
