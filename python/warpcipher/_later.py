@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import warpcipher_command
 
@@ -19,9 +20,6 @@ if not warpcipher_command.is_running():
 
 # After those: a fork takes the lock of what was registered last first.
 from ._not_at_fork import NOT_AT_FORK
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 _loaded: dict[str, ModuleType] = {}
 

@@ -23,12 +23,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from ._descriptors import rename_exchange, rename_noreplace
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from ._uncopied import Closed
 
 unfinished: dict[str, int] = {}
 """Temporaries that are being written, each with the descriptor of its folder: a program that a
@@ -97,7 +95,7 @@ def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | N
     return status
 
 
-class NewFile:
+class NewFile(Closed):
     """A file that gets its name from `commit`, and vanishes without it.
 
     folder: descriptor of its folder, which the object closes. path: its name in errors.
@@ -242,12 +240,6 @@ class NewFile:
     def _named(self, error: OSError) -> OSError:
         """The error with the path that the user gave."""
         return OSError(error.errno, error.strerror, self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Closes the file, and removes it if it has not got its name."""

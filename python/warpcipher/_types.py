@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of arguments, only for checkers: nothing imports this file at run time."""
+"""Types of arguments. What only checkers have of them is `object` at run time."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
-
-from typing_extensions import Buffer as Buffer
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from . import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as Buffer
+    from typing_extensions import Self as Self
+    from typing_extensions import Unpack as Unpack
+else:
+    Buffer = Self = Unpack = object
 
 StreamLike: TypeAlias = object
 """None, an int as DLPack has it, or a stream object of an array library: docs/python.md."""
@@ -18,53 +23,15 @@ Direction: TypeAlias = Literal["encrypt", "decrypt"]
 """So that a checker sees "encrpyt"."""
 
 AlgorithmName: TypeAlias = Literal[
-    "aes-128-ecb",
-    "aes-128-cbc",
-    "aes-128-cfb",
-    "aes-128-cfb8",
-    "aes-128-ofb",
-    "aes-128-ctr",
-    "aes-128-gcm",
-    "aes-128-xts",
-    "aes-128-gcm-siv",
-    "aes-128-ccm",
-    "aes-192-ecb",
-    "aes-192-cbc",
-    "aes-192-cfb",
-    "aes-192-cfb8",
-    "aes-192-ofb",
-    "aes-192-ctr",
-    "aes-192-gcm",
-    "aes-192-ccm",
-    "aes-256-ecb",
-    "aes-256-cbc",
-    "aes-256-cfb",
-    "aes-256-cfb8",
-    "aes-256-ofb",
-    "aes-256-ctr",
-    "aes-256-gcm",
-    "aes-256-xts",
-    "aes-256-gcm-siv",
-    "aes-256-ccm",
-    "des-ecb",
-    "des-cbc",
-    "des-cfb",
-    "des-cfb8",
-    "des-ofb",
-    "des-ede2-ecb",
-    "des-ede2-cbc",
-    "des-ede2-cfb",
-    "des-ede2-cfb8",
-    "des-ede2-ofb",
-    "des-ede3-ecb",
-    "des-ede3-cbc",
-    "des-ede3-cfb",
-    "des-ede3-cfb8",
-    "des-ede3-ofb",
-    "chacha20",
-    "chacha20-poly1305",
-    "xchacha20-poly1305",
-]
+    "aes-128-ecb", "aes-128-cbc", "aes-128-cfb", "aes-128-cfb8", "aes-128-ofb", "aes-128-ctr",
+    "aes-128-gcm", "aes-128-xts", "aes-128-gcm-siv", "aes-128-ccm", "aes-192-ecb", "aes-192-cbc",
+    "aes-192-cfb", "aes-192-cfb8", "aes-192-ofb", "aes-192-ctr", "aes-192-gcm", "aes-192-ccm",
+    "aes-256-ecb", "aes-256-cbc", "aes-256-cfb", "aes-256-cfb8", "aes-256-ofb", "aes-256-ctr",
+    "aes-256-gcm", "aes-256-xts", "aes-256-gcm-siv", "aes-256-ccm", "des-ecb", "des-cbc", "des-cfb",
+    "des-cfb8", "des-ofb", "des-ede2-ecb", "des-ede2-cbc", "des-ede2-cfb", "des-ede2-cfb8",
+    "des-ede2-ofb", "des-ede3-ecb", "des-ede3-cbc", "des-ede3-cfb", "des-ede3-cfb8", "des-ede3-ofb",
+    "chacha20", "chacha20-poly1305", "xchacha20-poly1305",
+]  # fmt: skip
 """The names that `warpcipher.algorithms()` lists, so that a checker sees "aes-128-gmc". A test
 compares them. For a name known only at run time, call `warpcipher.find_algorithm`."""
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import ClassVar, NoReturn, SupportsIndex
 
+from ._types import Self
+
 
 class Uncopied:
     """A base whose objects `copy.copy`, `copy.deepcopy` and `pickle` refuse with TypeError.
@@ -20,6 +22,21 @@ class Uncopied:
         raise TypeError(
             f"{type(self).__name__} objects cannot be copied or pickled: {self._instead}"
         )
+
+
+class Closed(Uncopied):
+    """A base of what a `with` closes at its end."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 INSTEAD_OF_A_KEY = (

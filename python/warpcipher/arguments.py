@@ -7,12 +7,10 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _native
-
-if TYPE_CHECKING:
-    from ._types import Buffer
+from ._types import Buffer
 
 # These go to the native module at once; everything else passes through the arrays.
 PLAIN = frozenset((bytes, bytearray, memoryview))

@@ -7,22 +7,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from . import _later, _native
+from ._types import (
+    AlgorithmName,
+    ArrayT,
+    Buffer,
+    BufferT,
+    Data,
+    Direction,
+    MessageOptions,
+    StreamLike,
+    Unpack,
+)
 from ._uncopied import Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._types import (
-        AlgorithmName,
-        ArrayT,
-        Buffer,
-        BufferT,
-        Data,
-        Direction,
-        MessageOptions,
-        StreamLike,
-    )
     from .batch_run import BatchRun
 
 ResultT = TypeVar("ResultT")

@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from . import _later, _native
+from ._types import AlgorithmName, ArrayT, Buffer, BufferT, CipherOptions, Data, StreamLike, Unpack
 from ._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .arguments import is_padded, make_key
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, CipherOptions, Data, StreamLike
 
 
 class Cipher(Uncopied):

@@ -3,29 +3,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
+from collections.abc import Callable
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from . import _later, _native
+from ._types import (
+    AlgorithmName,
+    ArrayT,
+    Buffer,
+    ColumnOptions,
+    Data,
+    DataT,
+    Direction,
+    Integers,
+    Keys,
+    Self,
+    StreamLike,
+    Unpack,
+)
 from .arguments import PLAIN, is_decrypt, is_padded
 from .engines import algorithms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from typing_extensions import Self, Unpack
-
-    from ._types import (
-        AlgorithmName,
-        ArrayT,
-        Buffer,
-        ColumnOptions,
-        Data,
-        DataT,
-        Direction,
-        Integers,
-        Keys,
-        StreamLike,
-    )
 
 OutT = TypeVar("OutT")
 

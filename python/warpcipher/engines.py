@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from . import _native
-
-if TYPE_CHECKING:
-    from ._types import AlgorithmName
+from ._types import AlgorithmName
 
 
 class AlgorithmInfo(NamedTuple):

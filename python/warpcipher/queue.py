@@ -8,29 +8,16 @@ import logging
 import operator
 import threading
 import weakref
+from collections.abc import Callable, Hashable
 from concurrent import futures
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from . import _later, _native
-from ._uncopied import Uncopied
+from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction, SubmitOptions, Unpack
+from ._uncopied import Closed, Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from typing_extensions import Self, Unpack
-
-    from ._types import (
-        AlgorithmName,
-        ArrayT,
-        Buffer,
-        BufferT,
-        Data,
-        Direction,
-        SubmitOptions,
-    )
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -165,7 +152,7 @@ class QueueStatistics:
     most_memory_used: int
 
 
-class Queue(Uncopied):
+class Queue(Closed):
     """Combines messages that many threads submit into payloads, and runs those as batches.
 
     engine:        "auto" or a name of `engines()`.
@@ -343,12 +330,6 @@ class Queue(Uncopied):
     def statistics(self) -> QueueStatistics:
         """Counts of the queue's work."""
         return QueueStatistics(**self._native.statistics())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return (

@@ -12,14 +12,10 @@ import operator
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from . import _native
+from ._types import AlgorithmName
 from .arguments import is_decrypt
-
-if TYPE_CHECKING:
-    from ._types import AlgorithmName
-
 
 GPUS = {
     "t4": (7, 5, 40, 65536),

@@ -4,12 +4,10 @@ what callers give as one, and the order between two."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from .. import _native
-
-if TYPE_CHECKING:
-    from .._types import StreamLike
+from .._types import StreamLike
 
 
 class Library(Protocol):

@@ -4,19 +4,16 @@ as views for the native module, and results as arrays of the caller's library.""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _native
+from .._types import Buffer, StreamLike
 from .cupy import CuPy
 from .exchange import Exchange
 from .jax import Jax
 from .library import Library, stream_pointer
 from .numpy import Buffers, NumPy
 from .torch import Torch
-
-if TYPE_CHECKING:
-    from .._types import Buffer, StreamLike
-
 
 BUFFERS: Library = Buffers()
 

@@ -10,17 +10,15 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from warpcipher._descriptors import written
 from warpcipher._new_file import NewFile, target_of
 from warpcipher._tree_names import HEAD_SIZE
+from warpcipher._uncopied import Closed
 
 from .errors import CliError, shown, usage
 from .folders import Identity, identity_of, open_folder
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 PIPE_SIZE = 1 << 20
 
@@ -37,7 +35,7 @@ def default_mode(mode: int) -> int:
     return mode & ~mask
 
 
-class InputFile:
+class InputFile(Closed):
     """A file, pipe or device that is read to its end. size, mode, times (of access and change, in
     nanoseconds): None if it has none."""
 
@@ -92,10 +90,7 @@ class InputFile:
             return None
         return f"{size} bytes when it was opened, {self.count} were read, {now} now"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self.descriptor > 2:
             os.close(self.descriptor)
 
@@ -108,7 +103,7 @@ def widen_pipe(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
 
 
-class _Passing:
+class _Passing(Closed):
     """A target whose bytes are gone as soon as they are written."""
 
     def __init__(self) -> None:
@@ -117,10 +112,7 @@ class _Passing:
     def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
         """Nothing is left to do."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         pass
 
 

@@ -18,15 +18,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from warpcipher._descriptors import write_all
 from warpcipher._new_file import unfinished
+from warpcipher._types import Buffer
 
 from . import folders, process
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 
 class _Output(io.RawIOBase):

@@ -9,25 +9,23 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from .errors import CliError, counted, shown, warn, withheld
+from warpcipher._uncopied import Closed
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from .errors import CliError, counted, shown, warn, withheld
 
 DAY = 86400.0
 
 
-class Progress:
+class Progress(Closed):
     """A bar over all files of a run. total: bytes (or `unit`), None if unknown."""
 
     def __init__(self, total: int | None, *, visible: bool, unit: str = "B") -> None:
         self._update: Callable[[int], object] = lambda count: None
         self._write: Callable[[str], object] = lambda text: click.echo(text, err=True)
-        self._close: Callable[[], object] = lambda: None
         self._bar: Any = None
         self._done = 0
         self._before = 0
@@ -65,7 +63,6 @@ class Progress:
                 mininterval=0.2,
             )
             self._update = bar.update
-            self._close = bar.close
             self._write = lambda text: tqdm.write(text, file=sys.stderr)
 
     def begin_at(self, count: int) -> None:
@@ -91,15 +88,13 @@ class Progress:
             self.at(size)
         self._before = self._done
 
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
     def say(self, text: str) -> None:
         """Prints a line above the bar."""
         self._write(text)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
 
 
 def on_terminal() -> bool:

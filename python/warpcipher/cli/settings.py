@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import warpcipher as wc
 from warpcipher import stores
+from warpcipher._types import Self
 
 from . import keys, names, recipients
 from .errors import shown, usage
 from .jobs import STANDARD
 from .options import FORCE, argument, in_section, option, with_options
 from .run import DRY_RUN, ENGINE, TELLING, RunOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 PATHS = (
     argument("paths PATH..."),

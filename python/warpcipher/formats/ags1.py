@@ -16,17 +16,7 @@ from __future__ import annotations
 
 import warpcipher as wc
 
-from .base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    Options,
-    ReadAt,
-    key_bytes,
-    wipe,
-)
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, ReadAt, key_bytes, wipe
 from .chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, Pattern, aes, sealing
 from .layout import FormatError, Layout
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 import abc
 import io
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import _native
+from .._types import StreamLike
 from .._uncopied import Uncopied
 from .layout import Layout
 from .whole import Reader, TextWriter, Writer, read_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .._types import StreamLike
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 import warpcipher as wc
 
 from .. import _later, _native
+from .._types import AlgorithmName, StreamLike
 from .base import Buffer, Decryptor, Encryptor, PieceCipher, ReadAt, wipe
 from .file_chunks import authentication_failed, raise_failure, viewed
 from .layout import Layout
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Sequence, Sized
 
-    from .._types import AlgorithmName, StreamLike
     from .write_chunks import Texts
 
 # What writes texts of a GPU is imported there: files are encrypted without it.

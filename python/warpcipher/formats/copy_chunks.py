@@ -70,11 +70,7 @@ class Copy:
     """The chunks between two files that can be copied."""
 
     def __init__(
-        self,
-        source: DirectFile,
-        target: DirectFile,
-        cipher: PieceCipher,
-        sizes: tuple[int, int],
+        self, source: DirectFile, target: DirectFile, cipher: PieceCipher, sizes: tuple[int, int]
     ) -> None:
         """sizes: `chunk_sizes` of the cipher."""
         self._source, self._target = source, target

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import warpcipher as wc
 
 from .. import _later, _native
+from .._types import Buffer, Data, StreamLike
 from ..arguments import PLAIN
 from .layout import FormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .._types import Buffer, Data, StreamLike
 
 
 def read_chunks(

@@ -54,10 +54,7 @@ _BEGINNINGS = (
         rb"-----BEGIN CRYPT4GH PUBLIC KEY-----",
         _key("a public key of Crypt4GH", "nothing: files are encrypted to it, with -R FILE"),
     ),
-    (
-        rb"-----BEGIN OPENSSH PRIVATE KEY-----",
-        _key("a secret key of SSH", "ssh, ssh-keygen"),
-    ),
+    (rb"-----BEGIN OPENSSH PRIVATE KEY-----", _key("a secret key of SSH", "ssh, ssh-keygen")),
     (rb"(?:\s*#[^\n]*\n)*\s*AGE-SECRET-KEY-", _key("an identity of age", f"{_OPENS} -i FILE")),
     (
         rb"(?:\s*#[^\n]*\n)*\s*age1[a-z0-9]{20}",

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import hmac
 import os
-from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
+from .._types import Direction
 from .base import (
     Buffer,
     Candidate,
@@ -40,9 +40,6 @@ from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
 from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
 from .whole import Reader, TextWriter, Writer
-
-if TYPE_CHECKING:
-    from .._types import Direction
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""

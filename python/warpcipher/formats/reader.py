@@ -14,12 +14,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import warpcipher as wc
 
 from .. import _later, _native, stores
 from .._descriptors import open_seekable
+from .._types import Data, StreamLike
 from .._uncopied import Uncopied
 from ..arguments import PLAIN
 from .base import Decryptor, Format, Options, wipe
@@ -27,9 +28,6 @@ from .edits import Kept
 from .layout import FormatError, Layout
 from .registry import decryptor_of
 from .whole import Reader, file_size, read_whole
-
-if TYPE_CHECKING:
-    from .._types import Data, StreamLike
 
 CACHE_BYTES = 4 << 20
 """Decrypted chunks kept for small reads; at least one chunk is kept, whatever its size."""

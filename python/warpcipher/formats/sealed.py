@@ -213,11 +213,7 @@ class Sealed:
         self.seal_text(manifest.to_bytes(), context, writer)
 
     def options_in_place(
-        self,
-        place: str | os.PathLike[str],
-        source: Probed | None = None,
-        *,
-        listed: bool = True,
+        self, place: str | os.PathLike[str], source: Probed | None = None, *, listed: bool = True
     ) -> Options | None:
         """The options of a file that does not open by itself, if it is one of an encrypted tree.
 

@@ -118,10 +118,7 @@ def _aead(tink: Any, kms: Kms | None) -> Any:
 
 
 def from_tink(
-    keyset: str | bytes | os.PathLike[str],
-    *,
-    kms: Kms | None = None,
-    associated_data: bytes = b"",
+    keyset: str | bytes | os.PathLike[str], *, kms: Kms | None = None, associated_data: bytes = b""
 ) -> KeySource:
     """The keys of a Tink keyset, for format tink; mostly one that a KMS encrypted.
 

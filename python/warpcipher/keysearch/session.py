@@ -22,14 +22,12 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._descriptors import write_all
 from .._new_file import NewFile, target_of
+from .._uncopied import Closed
 from .ranges import RangeSet
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 FORMAT = "warpcipher-search"
 VERSION = 1
@@ -67,7 +65,7 @@ class State:
     seconds: float = 0.0
 
 
-class Checkpoint:
+class Checkpoint(Closed):
     """The file of one search. It appears with the first `save`."""
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
@@ -144,12 +142,6 @@ class Checkpoint:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _open(self) -> int | None:
         """The file, to be read; None if there is none. A FIFO or device is not even opened: that

@@ -18,18 +18,14 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import warpcipher as wc
 
 from .. import _native
+from .._types import AlgorithmName, Buffer
 from ..formats import FormatError
 from ..formats.base import wipe
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from .._types import AlgorithmName
 
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
 COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)

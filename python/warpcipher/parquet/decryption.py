@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _native
+from .._types import Buffer
 from ..formats import FormatError
 from ..formats.file_chunks import viewed
 from .crypto import (
@@ -24,9 +25,6 @@ from .crypto import (
     not_authentic,
 )
 from .file import BaseFile, Chunk, DecryptedChunk
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _PAGE_FIELDS = 3
 

@@ -113,10 +113,7 @@ class _Encryption:
         self._config = config
         self._footer_key, self._columns = config.resolve(file)
         encrypted = any(key is not None for key in self._columns)
-        for what, count in (
-            ("row groups", file.num_row_groups),
-            ("columns", len(file.leaves)),
-        ):
+        for what, count in (("row groups", file.num_row_groups), ("columns", len(file.leaves))):
             if encrypted and count > MOST_ORDINAL + 1:
                 raise ValueError(f"{count} {what}: the format numbers {MOST_ORDINAL + 1}")
         unique = secrets.token_bytes(UNIQUE)

@@ -83,10 +83,7 @@ def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
         head = bytes(file.source.read(offset, min(_LONGEST_BLOOM_HEADER, left)))
         fields, end = read(head, md.BLOOM_SHAPE, str(place))
         size = md.integer(fields, md.BLOOM_BYTES, f"{place}: the size of its bits")
-        return {
-            BLOOM_HEADER: head[:end],
-            BLOOM_BITSET: bytes(file.source.read(offset + end, size)),
-        }
+        return {BLOOM_HEADER: head[:end], BLOOM_BITSET: bytes(file.source.read(offset + end, size))}
     found: dict[int, bytes | None] = {}
     for kind in (BLOOM_HEADER, BLOOM_BITSET):
         length = int.from_bytes(file.source.read(offset, LENGTH), "little") + LENGTH

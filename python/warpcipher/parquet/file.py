@@ -7,10 +7,10 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .. import _native
-from .._uncopied import Uncopied
+from .._uncopied import Closed
 from ..formats import FormatError
 from . import metadata as md
 from .crypto import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
@@ -18,9 +18,6 @@ from .footer import read_footer
 from .keyring import Keys, MissingKeyError
 from .storage import Source, SourceLike
 from .thrift import LIST, Struct, read_whole, refusing
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class ColumnInfo(NamedTuple):
@@ -121,7 +118,7 @@ class DecryptedChunk:
         ]
 
 
-class BaseFile(Uncopied):
+class BaseFile(Closed):
     """The footer of an open file, and its keys; `ParquetFile` is its public face."""
 
     def __init__(
@@ -327,12 +324,6 @@ class BaseFile(Uncopied):
     def close(self) -> None:
         """Closes what `open` opened."""
         self.source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _encryption(text: bytes | None, name: str) -> tuple[str, bytes]:

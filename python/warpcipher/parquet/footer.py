@@ -96,12 +96,7 @@ def tail(source: Source) -> tuple[bytes, bytes]:
 
 
 def read_footer(
-    source: Source,
-    keys: Keys | None,
-    aad_prefix: bytes | None,
-    *,
-    check_footer: bool,
-    engine: str,
+    source: Source, keys: Keys | None, aad_prefix: bytes | None, *, check_footer: bool, engine: str
 ) -> tuple[Footer, KeyRing | None]:
     """The footer of a file, authentic, and the finder of its keys.
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .._types import Buffer
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from .keyring import check_key
@@ -23,7 +24,6 @@ from .thrift import encode_varint, zigzag
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    from typing_extensions import Buffer
 
 _VERSION = 1
 _LONGEST = 10

@@ -10,8 +10,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from .._uncopied import Closed
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
@@ -21,10 +22,6 @@ from .extras import move_offset_index, read_extras
 from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .footer import PLAIN_MAGIC
 from .thrift import LIST, refusing, write
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 Places: TypeAlias = "Sequence[tuple[int, int] | None]"
 """Where the column index, the offset index and the Bloom filter of a chunk lie in the image,
@@ -108,7 +105,7 @@ def groups_of(chunks: Sequence[Chunk], limit: int = GROUP_SIZE) -> list[list[Chu
     return groups
 
 
-class Turns:
+class Turns(Closed):
     """Two buffers that take turns, the one being written while the other is filled. They are wiped
     at the end."""
 
@@ -123,10 +120,7 @@ class Turns:
             self._buffers[0] = bytearray(size)
         return memoryview(self._buffers[0])[:size]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for buffer in self._buffers:
             wipe(buffer)
 

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from .._types import Buffer
 from ..keys import KeySource, resolve
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 Key: TypeAlias = "Buffer | KeySource | Callable[[bytes], Buffer | KeySource]"
 Keys: TypeAlias = "Key | Mapping[bytes | str, Key]"

@@ -155,10 +155,7 @@ class KmsKeys:
         if bits not in (128, 192, 256):
             raise ValueError(f"bits is {bits}: expected 128, 192 or 256")
         key = secrets.token_bytes(bits // 8)
-        material: dict[str, Any] = {
-            "keyMaterialType": _TYPE,
-            "isFooterKey": footer,
-        }
+        material: dict[str, Any] = {"keyMaterialType": _TYPE, "isFooterKey": footer}
         if footer:
             material |= {"kmsInstanceID": "DEFAULT", "kmsInstanceURL": "DEFAULT"}
         material |= self._wrap(key, master_key_id, double=double_wrapping)

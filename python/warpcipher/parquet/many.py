@@ -326,10 +326,7 @@ class _Files:
     """Where files are found and opened."""
 
     def __init__(self, filesystem: Any, storage_options: Mapping[str, Any] | None) -> None:
-        self._where: dict[str, Any] = {
-            "filesystem": filesystem,
-            "storage_options": storage_options,
-        }
+        self._where: dict[str, Any] = {"filesystem": filesystem, "storage_options": storage_options}
 
     def find(self, paths: Paths) -> list[str]:
         chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -241,10 +241,7 @@ def to_plain(
 
 
 def opened_file(
-    source: SourceLike | ParquetFile,
-    keys: Keys | None,
-    aad_prefix: bytes | None,
-    engine: str,
+    source: SourceLike | ParquetFile, keys: Keys | None, aad_prefix: bytes | None, engine: str
 ) -> contextlib.AbstractContextManager[ParquetFile]:
     """A file for a `with`: opened for it, or open before and after."""
     if not isinstance(source, ParquetFile):

@@ -138,13 +138,7 @@ class Sealing:
             out = page_at[-1] + size + overhead
         head_aads, page_aads = crypto.page_aads(ordinal, chunk.column, dictionary, count)
 
-        self._heads.add(
-            key,
-            head_at,
-            texts,
-            [len(header) for header in headers],
-            head_aads,
-        )
+        self._heads.add(key, head_at, texts, [len(header) for header in headers], head_aads)
         self._head_bytes += b"".join(headers)
         self._pages.add(
             key,

@@ -10,24 +10,22 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
+from typing import Any, TypeAlias, Union, cast
 
 from .. import stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
+from .._types import Buffer
+from .._uncopied import Closed
 from ..formats import FormatError
 from ..formats.whole import Writer, file_size, read_whole
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
-
 
 SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
 
 _MOST_AT_ONCE = 1 << 30
 
 
-class Source:
+class Source(Closed):
     """Random access to a file. `read` gives views; they hold for as long as someone has them."""
 
     def __init__(self, source: SourceLike) -> None:
@@ -95,9 +93,7 @@ class Source:
         return buffer[position : position + length]
 
     def read_spans(
-        self,
-        spans: Sequence[tuple[int, int]],
-        room: Buffer | None = None,
+        self, spans: Sequence[tuple[int, int]], room: Buffer | None = None
     ) -> tuple[memoryview, list[int]]:
         """Several (offset, length) in one buffer, and where in it each begins.
 
@@ -153,12 +149,6 @@ class Source:
         if self._close_file and self._file is not None:
             self._file.close()
         self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def identity_of(status: os.stat_result) -> tuple[int, int] | None:

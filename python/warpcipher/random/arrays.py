@@ -6,17 +6,14 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from .. import _later, _native
+from .._types import StreamLike
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
 from ..arrays.library import LEGACY_STREAM, wait
 from ..arrays.torch import is_freed_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .._types import StreamLike
 
 jax: Any = _later.Module("jax")
 numpy: Any = _later.Module("numpy")

@@ -5,20 +5,16 @@ package imports this file before it is asked for."""
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy
 
 from .. import _native
+from .._types import Buffer, Self
 from ..arguments import require_int
 from .generator import Generator
 from .source import take_key
 from .streams import SEEDS, STREAM_SIZE, child_key
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from .._types import Buffer
 
 MOST_POSITION = STREAM_SIZE // 2
 """As in the native module: so that none can be drawn to a stream's end."""

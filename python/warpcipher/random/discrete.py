@@ -14,19 +14,16 @@ an array can be split anywhere. n says which decision it is for (`_number`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _later, _native
+from .._types import Buffer
 from .arrays import INTEGERS, SIZES
 from .streams import DISCRETE, child_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .._types import Buffer
 
 numpy: Any = _later.Module("numpy")
 

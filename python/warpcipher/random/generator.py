@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from .. import _native
+from .._types import Buffer, StreamLike
 from ..arguments import parse_device, require_int, require_number
 from . import arrays, discrete, parameters, parts
 from .arrays import NewArray, Target, open_target
 from .source import Source
 from .streams import STREAM_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from fractions import Fraction
-
-    from .._types import Buffer, StreamLike
 
 ArrayT = TypeVar("ArrayT")
 

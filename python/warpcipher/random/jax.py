@@ -18,14 +18,12 @@ from __future__ import annotations
 import functools
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _later
+from .._types import Buffer
 from ..arguments import view_bytes
 from .streams import KEY_DOMAIN
-
-if TYPE_CHECKING:
-    from .._types import Buffer
 
 jax: Any = _later.Module("jax")
 jnp: Any = _later.Module("jax.numpy")

@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .. import _later
+from .._types import StreamLike
 from ..arguments import require_number
 from . import arrays
 
-if TYPE_CHECKING:
-    from .._types import StreamLike
 numpy: Any = _later.Module("numpy")
 
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from .. import _native
 from .._not_at_fork import NOT_AT_FORK
+from .._types import Buffer, Self
 from ..arguments import require_int, view_bytes
 from .streams import ARRAY_START, STREAM_SIZE, child_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from typing_extensions import Self
-
-    from .._types import Buffer
-
 
 # A child of a fork must notice that it is one before it draws anything. Its number would not be
 # enough: the child of a child can get the number of its grandparent once that one is gone. A count

@@ -10,12 +10,8 @@ domain 11 is this file's: blocks of it are keys, and belong to no array.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._native import Key, PlainCipher
-
-if TYPE_CHECKING:
-    from .._types import Buffer
+from .._types import Buffer
 
 STREAM_SIZE = 1 << 56
 """Bytes of a stream."""

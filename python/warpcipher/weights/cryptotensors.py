@@ -14,12 +14,13 @@ import os
 from array import array
 from collections.abc import Mapping
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import warpcipher as wc
 
 from .._descriptors import copy_range
 from .._new_file import replaced
+from .._types import AlgorithmName
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.chunks import aes
@@ -50,9 +51,6 @@ from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
 from .header import Header, TensorInfo, encode, read_header, shown
 from .images import PlainImage, read_bytes, written
-
-if TYPE_CHECKING:
-    from .._types import AlgorithmName
 
 
 class CryptotensorsFile(Uncopied):

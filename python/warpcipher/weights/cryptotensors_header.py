@@ -23,17 +23,15 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import warpcipher as wc
 
+from .._types import AlgorithmName
 from ..formats import FormatError
 from . import ed25519
 from .cryptotensors_key import ALGORITHMS, CryptotensorsKey
 from .header import Header, TensorInfo, canonical, shown
-
-if TYPE_CHECKING:
-    from .._types import AlgorithmName
 
 KEYS, ENCRYPTION, POLICY, SIGNATURE = (
     "__crypto_keys__",

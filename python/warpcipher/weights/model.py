@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import warpcipher as wc
 
-from .._uncopied import Uncopied
+from .._types import Buffer
+from .._uncopied import Closed, Uncopied
 from ..arguments import parse_device
 from ..formats import FormatError
 from . import frameworks
@@ -25,12 +26,9 @@ from .shards import files_of
 if TYPE_CHECKING:
     import numpy
     import torch  # type: ignore[import-not-found,unused-ignore]
-    from typing_extensions import Self
-
-    from .._types import Buffer
 
 
-class Model(Uncopied):
+class Model(Closed):
     """An open model, of one file or several; a context manager. Made by `safe_open`.
 
     Reads of several threads are safe. Headers are checked when it is opened, tensors when they are
@@ -122,12 +120,6 @@ class Model(Uncopied):
         self._places.clear()
         while self._files:
             self._files.pop().close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<warpcipher.weights.Model of {len(self._places)} tensors>"

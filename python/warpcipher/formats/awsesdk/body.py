@@ -274,12 +274,7 @@ class BlockDecryptor(ChunkDecryptor):
     layout: BlockLayout
 
     def __init__(
-        self,
-        header: Header,
-        head: bytes,
-        key: bytearray,
-        engine: str,
-        verifier: Verifier | None,
+        self, header: Header, head: bytes, key: bytearray, engine: str, verifier: Verifier | None
     ) -> None:
         iv, self._length = head[:IV_SIZE], int.from_bytes(head[IV_SIZE:], "big")
         if self._length > MOST_OF_A_BLOCK:

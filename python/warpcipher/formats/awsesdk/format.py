@@ -15,16 +15,7 @@ import os
 
 import warpcipher as wc
 
-from ..base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    NewKey,
-    several_keys,
-    wipe,
-)
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, several_keys, wipe
 from ..base import Options as AnyOptions
 from ..layout import FormatError
 from . import body, header, keys

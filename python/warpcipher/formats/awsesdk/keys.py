@@ -394,10 +394,5 @@ def _entry(place: int, entry: object) -> AnyKey:
 def new_keyring() -> bytes:
     """A keyring with a fresh raw AES key."""
     key = base64.b64encode(os.urandom(32)).decode()
-    entry = {
-        "type": "raw-aes",
-        "namespace": "warpcipher",
-        "name": os.urandom(4).hex(),
-        "key": key,
-    }
+    entry = {"type": "raw-aes", "namespace": "warpcipher", "name": os.urandom(4).hex(), "key": key}
     return json.dumps({"keyring": [entry]}, indent=2).encode() + b"\n"
