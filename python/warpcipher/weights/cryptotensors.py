@@ -18,6 +18,7 @@ from typing import IO, Any, BinaryIO
 
 import warpcipher as wc
 
+from .. import stores
 from .._descriptors import copy_range
 from .._new_file import replaced
 from .._types import AlgorithmName
@@ -50,7 +51,7 @@ from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
 from .header import Header, TensorInfo, encode, read_header, shown
-from .images import PlainImage, read_bytes, written
+from .images import AT_ONCE, ObjectImage, PlainImage, read_bytes, written
 
 
 class CryptotensorsFile(Uncopied):
@@ -61,7 +62,7 @@ class CryptotensorsFile(Uncopied):
 
     def __init__(self, path: str, key: CryptotensorsKey) -> None:
         self.name = os.path.basename(path)  # noqa: PTH119
-        self._image = PlainImage(path)
+        self._image = ObjectImage(path) if stores.is_url(path) else PlainImage(path)
         self._plain_tensors = key.plain_tensors
         try:
             self.header = read_header(partial(read_bytes, self._image), self._image.size)
@@ -99,6 +100,11 @@ class CryptotensorsFile(Uncopied):
 
     def read(self, framework: Framework, offset: int, block: Any) -> None:
         """See `TensorFile`."""
+        step = AT_ONCE if isinstance(self._image, ObjectImage) else max(len(block), 1)
+        for at in range(0, len(block), step):
+            self._read(framework, offset + at, block[at : at + step])
+
+    def _read(self, framework: Framework, offset: int, block: Any) -> None:
         end = offset + len(block)
         chunks = _Chunks(self.unit)
         index = max(0, bisect.bisect_right(self._starts, offset) - 1)
@@ -132,22 +138,25 @@ class CryptotensorsFile(Uncopied):
         keys = [self._keys.get(name) for name in chunks.names]
         if None in keys:
             raise ValueError("read of a closed file")
-        failure = failure_of(
-            self._image.fileno(),
-            self._algorithm,
-            keys,
-            out,
-            None,
-            tag_length=TAG_SIZE,
-            offsets=chunks.offsets,
-            lengths=chunks.lengths,
-            key_index=chunks.key_index,
-            ivs=bytes(chunks.ivs),
-            tags=bytes(chunks.tags),
-            out_offsets=chunks.out_offsets,
-            skips=chunks.skips,
-            takes=chunks.takes,
-        )
+        begin, end = chunks.offsets[0], chunks.offsets[-1] + chunks.lengths[-1]
+        with self._image.in_file(begin, end - begin) as (descriptor, start):
+            offsets = array("Q", (at - start for at in chunks.offsets)) if start else chunks.offsets
+            failure = failure_of(
+                descriptor,
+                self._algorithm,
+                keys,
+                out,
+                None,
+                tag_length=TAG_SIZE,
+                offsets=offsets,
+                lengths=chunks.lengths,
+                key_index=chunks.key_index,
+                ivs=bytes(chunks.ivs),
+                tags=bytes(chunks.tags),
+                out_offsets=chunks.out_offsets,
+                skips=chunks.skips,
+                takes=chunks.takes,
+            )
         if failure is not None and failure[0] == "tag":
             chunk = failure[1]
             name = chunks.names[chunks.key_index[chunk]]

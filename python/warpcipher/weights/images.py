@@ -24,7 +24,7 @@ from ..formats.file_chunks import read_plain
 from ..formats.gds import read_into
 from ..formats.whole import write_whole
 
-_AT_ONCE = 32 << 20
+AT_ONCE = 32 << 20
 """Bytes of an object that are asked for together."""
 
 
@@ -56,7 +56,7 @@ class PlainImage(Uncopied):
 
     def __init__(self, path: str) -> None:
         if stores.is_url(path):
-            raise ValueError(f"{path}: a cryptotensors file is not read at a URL: download it")
+            raise ValueError(f"{path}: the keys of a file at a URL are not changed: download it")
         self._descriptor = open_seekable(path)
         self._lock = threading.Lock()
         try:
@@ -67,6 +67,11 @@ class PlainImage(Uncopied):
 
     def read(self, offset: int, out: Any) -> None:
         read_plain(self.fileno(), offset, out)
+
+    @contextmanager
+    def in_file(self, offset: int, length: int) -> Iterator[tuple[int, int]]:
+        """A descriptor of a file with these bytes, and the place in this one where it begins."""
+        yield self.fileno(), 0
 
     def fileno(self) -> int:
         """The descriptor, while the file is open."""
@@ -90,19 +95,25 @@ class ObjectImage(Uncopied):
 
     def read(self, offset: int, out: Any) -> None:
         if not isinstance(out, memoryview):
-            with _memory_file() as file:
-                for part in self._parts(offset, len(out)):
-                    write_whole(file, memoryview(part))
-                read_plain(file.fileno(), 0, out)
+            with self.in_file(offset, len(out)) as (descriptor, _):
+                read_plain(descriptor, 0, out)
             return
         done = 0
         for part in self._parts(offset, len(out)):
             out[done : done + len(part)] = part
             done += len(part)
 
+    @contextmanager
+    def in_file(self, offset: int, length: int) -> Iterator[tuple[int, int]]:
+        """As of `PlainImage`: a copy in memory."""
+        with _memory_file() as file:
+            for part in self._parts(offset, length):
+                write_whole(file, memoryview(part))
+            yield file.fileno(), offset
+
     def _parts(self, offset: int, length: int) -> Iterator[bytes]:
-        for begin in range(offset, offset + length, _AT_ONCE):
-            size = min(_AT_ONCE, offset + length - begin)
+        for begin in range(offset, offset + length, AT_ONCE):
+            size = min(AT_ONCE, offset + length - begin)
             part = self._file.read_at(begin, size)
             if len(part) < size:
                 raise formats.FormatError(f"the file ended at byte {begin + len(part)}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from step_store import StepStore, step_store
 from warpcipher import InvalidTag, formats, weights
+from warpcipher.weights import cryptotensors
 
 numpy = pytest.importorskip("numpy")
 
@@ -86,11 +87,24 @@ def test_a_file_that_changes_meanwhile(store: StepStore) -> None:
             model.get_tensor("a")
 
 
-def test_a_cryptotensors_file_goes_there(store: StepStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [cryptotensors.AT_ONCE, 100_000])
+def test_a_cryptotensors_file(
+    store: StepStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
     pytest.importorskip("cryptography")
+    monkeypatch.setattr(cryptotensors, "CHUNK_SIZE", 1 << 16)
+    monkeypatch.setattr(cryptotensors, "AT_ONCE", at_once)
     key = weights.CryptotensorsKey(KEY, sign=KEY, key_id="w", sign_key_id="s")
     weights.save_file(TENSORS, "step://model.safetensors", key)
     (tmp_path / "model").write_bytes(store.objects["model.safetensors"][0])
     assert same(weights.load_file(tmp_path / "model", key, framework="np"))
-    with pytest.raises(ValueError, match="not read at a URL"):
+    assert same(weights.load_file("step://model.safetensors", key, framework="np"))
+    with weights.safe_open("step://model.safetensors", "np", key=key) as model:
+        assert numpy.array_equal(model.get_slice("a")[1:2, 5:], TENSORS["a"][1:2, 5:])
+    with pytest.raises(ValueError, match="are not changed: download it"):
+        cryptotensors.rewrap("step://model.safetensors", key, key)
+    data = bytearray(store.objects["model.safetensors"][0])
+    data[-1] ^= 1
+    store.put("model.safetensors", bytes(data))
+    with pytest.raises(InvalidTag, match="is not authentic"):
         weights.load_file("step://model.safetensors", key, framework="np")
