@@ -40,6 +40,24 @@ def _require_seekable(mode: int, path: str | os.PathLike[str]) -> None:
         raise OSError(errno.ESPIPE, "not a regular file, which this needs", os.fspath(path))
 
 
+@contextlib.contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """The descriptor, which is closed at the end."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors of the system name the path that the user gave."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
 def write_all(descriptor: int, data: Buffer) -> None:
     """Writes all of `data`. A write of nothing is an OSError: a loop over it would never end."""
     rest = memoryview(data).cast("B")

@@ -10,9 +10,9 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from warpcipher._descriptors import written
+from warpcipher._descriptors import naming, written
 from warpcipher._new_file import NewFile, target_of
 from warpcipher._tree_names import HEAD_SIZE
 from warpcipher._uncopied import Closed
@@ -21,11 +21,6 @@ from .errors import CliError, shown, usage
 from .folders import Identity, identity_of, open_folder
 
 PIPE_SIZE = 1 << 20
-
-
-def named(error: OSError, path: str) -> OSError:
-    """The error with the path that the user gave."""
-    return OSError(error.errno, error.strerror, path)
 
 
 def default_mode(mode: int) -> int:
@@ -62,10 +57,8 @@ class InputFile(Closed):
             widen_pipe(descriptor)
 
     def readinto(self, buffer: memoryview, /) -> int:
-        try:
+        with naming(self.path):
             count = os.readv(self.descriptor, [buffer])
-        except OSError as error:
-            raise named(error, self.path) from None
         self.count += count
         return count
 
@@ -127,10 +120,8 @@ class StandardOutput(_Passing):
             widen_pipe(1)
 
     def write(self, data: memoryview, /) -> int:
-        try:
+        with naming(self.path):
             count = os.write(1, data)
-        except OSError as error:
-            raise named(error, self.path) from None
         self.count += count
         return count
 
@@ -202,10 +193,8 @@ class OutputFile(NewFile):
         super().__init__(folder, name, path)
 
     def write(self, data: memoryview | bytes, /) -> int:
-        try:
+        with naming(self.path):
             count = os.write(self._descriptor, data)
-        except OSError as error:
-            raise named(error, self.path) from None
         if len(self.head) < HEAD_SIZE:
             self.head += data[: min(count, HEAD_SIZE - len(self.head))]
         self.count += count
@@ -228,24 +217,17 @@ class OutputFile(NewFile):
         """Makes the file durable and gives it its name. mode: None takes the umask's rest;
         times: of access and change, in nanoseconds, None leaves them."""
         try:
-            os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
-            if times is not None:
-                os.utime(self._descriptor, ns=times)
-            self.give_name(replace=self._force)
+            with naming(self.path):
+                os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
+                if times is not None:
+                    os.utime(self._descriptor, ns=times)
+                self.give_name(replace=self._force)
         except FileExistsError:
             raise exists(self.path) from None
-        except OSError as error:
-            raise named(error, self.path) from None
 
     def _check_target(self) -> None:
-        check_target(
-            self._folder,
-            self._name,
-            self.path,
-            force=self._force,
-            kept=self._kept,
-            beneath=self._beneath,
-        )
+        how: Any = {"force": self._force, "kept": self._kept, "beneath": self._beneath}
+        check_target(self._folder, self._name, self.path, **how)
 
 
 Target: TypeAlias = OutputFile | StandardOutput | Nowhere

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from warpcipher._descriptors import closing, naming
+
 from .errors import CliError, SystemRefusedError, shown, usage
 
 Identity = tuple[int, int]
@@ -64,17 +66,12 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> i
         open_for_run(folder, base, (), path)
     for depth, part in enumerate(parts, 1):
         path = os.path.join(path, part)
-        try:
+        with naming(path), closing(folder):
             if create:
                 _make(part, folder, path, _Place(base, parts[:depth]))
-            below = os.open(
+            folder = os.open(
                 part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
             )
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, path) from None
-        finally:
-            os.close(folder)
-        folder = below
         if create:
             open_for_run(folder, base, parts[:depth], path)
     return folder
@@ -135,14 +132,12 @@ def finish(
         folder = open_folder(base, parts)
     except FileNotFoundError:
         return  # it held nothing but failed files
-    try:
+    with closing(folder):
         if made is None or identity_of(os.fstat(folder)) == made.identity:
             os.fchmod(folder, mode)
             _opened.pop(path, None)
             if times is not None:
                 os.utime(folder, ns=times)
-    finally:
-        os.close(folder)
 
 
 def lock(path: str) -> None:
@@ -184,27 +179,19 @@ def close_opened() -> None:
     """Gives the folders that were opened for the run their permissions again."""
     while _opened:
         _, ((base, parts), identity, mode) = _opened.popitem()
-        with contextlib.suppress(OSError):
-            folder = open_folder(base, parts)
-            try:
-                if identity_of(os.fstat(folder)) == identity:
-                    os.fchmod(folder, stat.S_IMODE(mode))
-            finally:
-                os.close(folder)
+        with contextlib.suppress(OSError), closing(open_folder(base, parts)) as folder:
+            if identity_of(os.fstat(folder)) == identity:
+                os.fchmod(folder, stat.S_IMODE(mode))
 
 
 def remove_empty() -> None:
     """Removes the folders that this run made and that hold nothing."""
     for path, ((base, parts), identity) in reversed(list(_made.items())):
-        with contextlib.suppress(OSError):
-            parent = open_folder(base, parts[:-1])
-            try:
-                status = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
-                if identity_of(status) == identity:
-                    os.rmdir(parts[-1], dir_fd=parent)
-                    del _made[path]
-            finally:
-                os.close(parent)
+        with contextlib.suppress(OSError), closing(open_folder(base, parts[:-1])) as parent:
+            status = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
+            if identity_of(status) == identity:
+                os.rmdir(parts[-1], dir_fd=parent)
+                del _made[path]
 
 
 def forget() -> None:

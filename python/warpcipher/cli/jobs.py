@@ -24,6 +24,7 @@ import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from warpcipher._descriptors import closing, naming
 from warpcipher._tree_names import NAME
 
 from . import files, folders
@@ -304,15 +305,12 @@ def _walk(
     while waiting:
         parts = waiting.pop()
         try:
-            folder = folders.open_folder(root, parts)
-            try:
+            with closing(folders.open_folder(root, parts)) as folder:
                 status = os.fstat(folder)
                 tree.folders["/".join((*above, *parts))] = Attributes(
                     status.st_mode & 0o3777, (status.st_atime_ns, status.st_mtime_ns)
                 )
                 _look(tree, folder, root, above, parts, waiting, naming)
-            finally:
-                os.close(folder)
         except OSError as error:
             tree.failed = True
             path = os.path.join(root, *parts)
@@ -365,15 +363,10 @@ def open_source(place: Place | None) -> files.InputFile:
         descriptor = os.open(place.path, flags)
     else:
         folder = folders.open_folder(place.base, place.parts[:-1])
-        try:
+        with naming(place.path), closing(folder):
             # O_NONBLOCK: a file that has become a FIFO meanwhile must not block.
-            descriptor = os.open(
-                place.parts[-1], flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder
-            )
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, place.path) from None
-        finally:
-            os.close(folder)
+            flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(place.parts[-1], flags, dir_fd=folder)
     try:
         return files.InputFile(descriptor, place.path)
     except BaseException:

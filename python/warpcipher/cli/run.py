@@ -13,9 +13,11 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
+
+from warpcipher._descriptors import closing
 
 from . import files, folders, jobs, names, process
 from .errors import CliError, complain, shown, translate, usage
@@ -235,15 +237,9 @@ class Run:
             if not (folder_is_made or place.beneath):
                 raise
         else:
-            try:
-                check_target(
-                    *(folder, place.parts[-1], place.path),
-                    force=self._may_replace(job),
-                    kept=self._kept,
-                    beneath=place.beneath,
-                )
-            finally:
-                os.close(folder)
+            with closing(folder):
+                how: Any = {"force": self._may_replace(job), "kept": self._kept}
+                check_target(folder, place.parts[-1], place.path, beneath=place.beneath, **how)
         return job.path, place.path
 
 

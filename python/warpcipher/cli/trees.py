@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpcipher import InvalidTag
+from warpcipher._descriptors import closing, naming
 from warpcipher._new_file import unfinished
 from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats import FormatError
@@ -25,7 +26,7 @@ from warpcipher.formats.trees import NAMES, Entry, Manifest, ManifestError, head
 
 from . import folders
 from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
-from .files import Kept, OutputFile, check_target, named
+from .files import Kept, OutputFile, check_target
 from .jobs import Attributes, Job, Naming, Place, Tree, find_tree
 from .process import remove
 
@@ -160,16 +161,16 @@ class Growing:
         root, extension = self.tree.target, self._sealed.format.extension
         for entry in sorted(self._gone, key=lambda entry: entry.name, reverse=True):
             *above, last = entry.name.split("/")
-            with contextlib.suppress(FileNotFoundError):
-                folder = folders.open_folder(root, tuple(above))
-                try:
-                    folders.open_for_run(folder, root, tuple(above), os.path.join(root, *above))
-                    if entry.kind == "file":
-                        os.unlink(last + extension, dir_fd=folder)
-                    elif entry.kind == "folder" and entry.name not in self.tree.folders:
-                        os.rmdir(last, dir_fd=folder)
-                finally:
-                    os.close(folder)
+            place = root, tuple(above)
+            with (
+                contextlib.suppress(FileNotFoundError),
+                closing(folders.open_folder(*place)) as folder,
+            ):
+                folders.open_for_run(folder, *place, os.path.join(root, *above))
+                if entry.kind == "file":
+                    os.unlink(last + extension, dir_fd=folder)
+                elif entry.kind == "folder" and entry.name not in self.tree.folders:
+                    os.rmdir(last, dir_fd=folder)
             if self._made.entries.get(entry.name) is entry:
                 del self._made.entries[entry.name]
             self._there.pop(entry.name, None)
@@ -208,12 +209,9 @@ class Growing:
     def _is_ours(self, there: Job) -> bool:
         with contextlib.suppress(OSError):
             descriptor = _open_regular(there)
-            if descriptor is None:
-                return False
-            try:
-                return self._sealed.opens(descriptor, self._sealed.options_of(there.name))
-            finally:
-                os.close(descriptor)
+            if descriptor is not None:
+                with closing(descriptor):
+                    return self._sealed.opens(descriptor, self._sealed.options_of(there.name))
         return False
 
     def add(self, job: Job, source: Any, output: OutputFile) -> None:
@@ -347,11 +345,8 @@ def _open_regular(job: Job) -> int | None:
         if error.errno != errno.ENAMETOOLONG:
             raise
     *above, name = job.source.parts
-    folder = folders.open_folder(job.source.base, tuple(above))
-    try:
+    with closing(folders.open_folder(job.source.base, tuple(above))) as folder:
         return open_regular(name, folder)
-    finally:
-        os.close(folder)
 
 
 def _read_head(job: Job) -> str | None:
@@ -359,10 +354,8 @@ def _read_head(job: Job) -> str | None:
     descriptor = _open_regular(job)
     if descriptor is None:
         return None
-    try:
+    with closing(descriptor):
         return head_of(os.pread(descriptor, HEAD_SIZE, 0))
-    finally:
-        os.close(descriptor)
 
 
 def _head_or_none(job: Job) -> str | None:
@@ -413,14 +406,6 @@ def _target(folder: int, name: str) -> str | None:
         return None
 
 
-def _exists(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def make_link(place: Place, target: str, *, force: bool, update: bool, kept: Kept) -> None:
     """Makes a link, unless it exists. force: it may replace a file or another link; update:
     only another link.
@@ -428,14 +413,16 @@ def make_link(place: Place, target: str, *, force: bool, update: bool, kept: Kep
     Raises FileExistsError if the name is taken by a file that it may not replace, CliError if it
     may not have its name all the same, OSError.
     """
-    folder = folders.open_folder(place.base, place.parts[:-1], create=True)
     name = place.parts[-1]
-    try:
+    with (
+        naming(place.path),
+        closing(folders.open_folder(place.base, place.parts[:-1], create=True)) as folder,
+    ):
         there = _target(folder, name)
         if there == target:
             return
         force = force or (update and there is not None)
-        if not force and _exists(folder, name):
+        if not force and os.access(name, os.F_OK, dir_fd=folder, follow_symlinks=False):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         check_target(folder, name, place.path, force=force, kept=kept, beneath=True)
         if not force:
@@ -450,7 +437,3 @@ def make_link(place: Place, target: str, *, force: bool, update: bool, kept: Kep
         except OSError:
             remove(temporary)
             raise
-    except OSError as error:
-        raise named(error, place.path) from None
-    finally:
-        os.close(folder)
