@@ -127,7 +127,7 @@ class Worker(Protocol):
 class Pool(Protocol):
     """The workers of a search. waits: others may join while it runs."""
 
-    waits: bool
+    waits: bool = False
 
     def describe(self) -> list[str]:
         """A line for each device known before the start."""
@@ -143,19 +143,16 @@ class Pool(Protocol):
 
     def joined(self) -> Sequence[Worker]:
         """Workers that joined since the last call; does not wait. Raises EngineError."""
-        ...
+        return ()
 
     def lost(self, worker: Worker) -> None:
         """A worker raised WorkerLostError."""
-        ...
 
     def close(self) -> None: ...
 
 
-class LocalPool:
+class LocalPool(Pool):
     """Devices of this machine."""
-
-    waits = False
 
     def __init__(self, devices: Sequence[Device], template: Template, test: KeyTest) -> None:
         self._devices = devices
@@ -172,9 +169,6 @@ class LocalPool:
         for device in self._devices:
             check(device, self._space, self._test, first, end)
         return [device.prepare(self._space, self._test) for device in self._devices]
-
-    def joined(self) -> Sequence[Worker]:
-        return ()
 
     def lost(self, worker: Worker) -> None:
         pass

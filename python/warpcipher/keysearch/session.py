@@ -49,6 +49,12 @@ class Identity:
     end: int
 
     @property
+    def document(self) -> dict[str, Any]:
+        """Its part of a checkpoint."""
+        parts = {"algorithm": self.algorithm, "template": self.template, "pairs": self.pairs}
+        return {**parts, "range": [str(self.start), str(self.end)]}
+
+    @property
     def name(self) -> str:
         """The name of the checkpoint, where the user gives none."""
         text = json.dumps([self.algorithm, self.template, self.pairs, self.start, self.end])
@@ -107,13 +113,10 @@ class Checkpoint(Closed):
     def save(self, state: State) -> None:
         """Replaces the file. Raises OSError; the old version is there still, then. Raises
         CheckpointError where another search has taken the name meanwhile."""
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
-            "algorithm": self._identity.algorithm,
-            "template": self._identity.template,
-            "pairs": self._identity.pairs,
-            "range": [str(self._identity.start), str(self._identity.end)],
+            **self._identity.document,
             "done": [[str(first), str(end)] for first, end in state.done],
             "found": [str(number) for number in state.found],
             "false_positives": state.false_positives,
@@ -215,14 +218,8 @@ class Checkpoint(Closed):
             ) from None
 
     def _compare(self, document: dict[str, Any]) -> None:
-        mine = self._identity
-        others = {
-            "algorithm": mine.algorithm,
-            "template": mine.template,
-            "pairs": mine.pairs,
-            "range": [str(mine.start), str(mine.end)],
-        }
-        different = [name for name, value in others.items() if document[name] != value]
+        mine = self._identity.document
+        different = [name for name, value in mine.items() if document[name] != value]
         if different:
             raise CheckpointError(
                 f"{self.path} belongs to another search ({', '.join(different)} differ): name "

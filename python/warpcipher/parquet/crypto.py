@@ -30,17 +30,10 @@ from ..formats.base import wipe
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
 COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)
 NAMES = (
-    "footer",
-    "column metadata",
-    "data page",
-    "dictionary page",
-    "data page header",
-    "dictionary page header",
-    "column index",
-    "offset index",
-    "bloom filter header",
+    "footer", "column metadata", "data page", "dictionary page", "data page header",
+    "dictionary page header", "column index", "offset index", "bloom filter header",
     "bloom filter bitset",
-)
+)  # fmt: skip
 
 GCM = "AES_GCM_V1"
 GCM_CTR = "AES_GCM_CTR_V1"

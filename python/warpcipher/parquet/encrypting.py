@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
@@ -22,10 +21,11 @@ from .crypto import (
     Place,
     seal_modules,
 )
+from .decryption import Decryption
 from .extras import place_pages, read_extras, shift_pages
-from .file import BaseFile
+from .file import BaseFile, DecryptedChunk
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, seal_footer
-from .image import BackgroundWriter, Image, Progress, Turns
+from .image import Image, Progress, Turns
 from .keyring import Keys, NoKeysError
 from .reading import ParquetFile, opened_file
 from .sealing import Sealed, Sealing
@@ -128,41 +128,35 @@ class _Encryption:
         """Writes the file."""
         magic = PLAIN_MAGIC if self._config.plaintext_footer else ENCRYPTED_MAGIC
         write_whole(writer, memoryview(magic))
-        position = len(magic)
-        done = 0
-        with (
-            ThreadPoolExecutor(2, "warpcipher-parquet") as pool,
-            Turns() as plains,
-            Turns() as outs,
-        ):
-            background = BackgroundWriter(pool, writer)
-            start = len(magic)  # of a group in the plain image
-            for decryption in self._image.decryptions(pool):
-                plain = self._image.decrypt(decryption, plains.take(decryption.size), start)
-                sealing = Sealing(plain, start, position, self._crypto, self._file.engine)
-                start += len(plain)
-                for decrypted in decryption.decrypted:
-                    chunk = decrypted.chunk
-                    key = self._columns[chunk.column]
-                    self._sealed[chunk.row_group, chunk.column] = (
-                        sealing.copy(decrypted)
-                        if key is None
-                        else sealing.add(decrypted, chunk.row_group, key.key)
-                    )
-                    if key is not None:
-                        sealed = self._sealed[chunk.row_group, chunk.column]
-                        self._count(key.key, sealed.modules)
-                out = outs.take(sealing.size)
-                sealing.run(out)
-                background.write(out)
-                position += sealing.size
-                done += decryption.size
-                if progress is not None:
-                    progress(done)
-            background.finish()
-        tail = self._finish(position, magic)
+        start = end = len(magic)  # of a group in the plain image; in the file
+
+        def sealed(decryption: Decryption) -> memoryview:
+            nonlocal start, end
+            plain = self._image.decrypt(decryption, plains.take(decryption.size), start)
+            sealing = Sealing(plain, start, end, self._crypto, self._file.engine)
+            for decrypted in decryption.decrypted:
+                self._add(sealing, decrypted)
+            out = outs.take(sealing.size)
+            sealing.run(out)
+            start += len(plain)
+            end += sealing.size
+            return out
+
+        with Turns() as plains, Turns() as outs:
+            self._image.write_groups(writer, sealed, progress)
+        tail = self._finish(end, magic)
         write_whole(writer, memoryview(tail))
-        return position + len(tail)
+        return end + len(tail)
+
+    def _add(self, sealing: Sealing, decrypted: DecryptedChunk) -> None:
+        chunk = decrypted.chunk
+        key = self._columns[chunk.column]
+        if key is None:
+            made = sealing.copy(decrypted)
+        else:
+            made = sealing.add(decrypted, chunk.row_group, key.key)
+            self._count(key.key, made.modules)
+        self._sealed[chunk.row_group, chunk.column] = made
 
     def _count(self, key: bytes, modules: int) -> None:
         self._messages[key] += modules

@@ -125,24 +125,6 @@ class Turns(Closed):
             wipe(buffer)
 
 
-class BackgroundWriter:
-    """Writes each piece in a thread, while the next one is made."""
-
-    def __init__(self, pool: ThreadPoolExecutor, writer: Writer) -> None:
-        self._pool = pool
-        self._writer = writer
-        self._writing: Future[None] | None = None
-
-    def write(self, data: memoryview) -> None:
-        """Begins to write, once the piece before is written. Raises what that raised."""
-        self.finish()
-        self._writing = self._pool.submit(write_whole, self._writer, data)
-
-    def finish(self) -> None:
-        if self._writing is not None:
-            self._writing.result()
-
-
 class Image:
     """The image of some row groups and columns of a file."""
 
@@ -200,25 +182,44 @@ class Image:
             wipe_any(out)
             raise
 
+    def write_groups(
+        self, writer: Writer, make: Callable[[Decryption], memoryview], progress: Progress | None
+    ) -> int:
+        """Writes what `make` makes of each group, in a thread, while the next one is made; returns
+        the bytes written. Two buffers of `make` take turns."""
+        written = done = 0
+        writing: Future[None] | None = None
+        with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+            for decryption in self.decryptions(pool):
+                out = make(decryption)
+                if writing is not None:
+                    writing.result()
+                writing = pool.submit(write_whole, writer, out)
+                written += len(out)
+                done += decryption.size
+                if progress is not None:
+                    progress(done)
+            if writing is not None:
+                writing.result()
+        return written
+
     def write(self, writer: Writer, progress: Progress | None) -> int:
         """Writes all of it; returns the bytes written. progress: called with the number of bytes of
         chunks that are done. On an error what was written is incomplete."""
         write_whole(writer, memoryview(PLAIN_MAGIC))
-        position = _FIRST
-        done = 0
-        with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
-            background = BackgroundWriter(pool, writer)
-            for decryption in self.decryptions(pool):
-                out = self.decrypt(decryption, turns.take(decryption.size), position)
-                background.write(out)
-                position += len(out)
-                done += decryption.size
-                if progress is not None:
-                    progress(done)
-            background.finish()
-        rest = self.tail(position)
+        end = _FIRST
+
+        def plain(decryption: Decryption) -> memoryview:
+            nonlocal end
+            out: memoryview = self.decrypt(decryption, turns.take(decryption.size), end)
+            end += len(out)
+            return out
+
+        with Turns() as turns:
+            self.write_groups(writer, plain, progress)
+        rest = self.tail(end)
         write_whole(writer, memoryview(rest))
-        return position + len(rest)
+        return end + len(rest)
 
     def tail(self, position: int) -> bytes:
         """The bytes after the chunks, which end at `position`: Bloom filters, indexes, footer."""

@@ -75,12 +75,7 @@ class Source(Closed):
     @property
     def identity(self) -> tuple[int, int] | None:
         """Device and inode; None for a file that is not on this machine."""
-        try:
-            if self._descriptor >= 0:
-                return identity_of(os.fstat(self._descriptor))
-            return identity_of(os.fstat(self._file.fileno()))
-        except (OSError, AttributeError, TypeError, ValueError):
-            return None
+        return identity_of(self._descriptor if self._descriptor >= 0 else self._file)
 
     @property
     def is_fetched(self) -> bool:
@@ -151,9 +146,14 @@ class Source(Closed):
         self._file = None
 
 
-def identity_of(status: os.stat_result) -> tuple[int, int] | None:
-    """Device and inode of a regular file: to write over another (a pipe, /dev/null) does no
-    harm."""
+def identity_of(file: Any) -> tuple[int, int] | None:
+    """Device and inode of a regular file, by path, descriptor or file object; None of others: to
+    write over another (a pipe, /dev/null) does no harm."""
+    try:
+        is_named = isinstance(file, (int, str, os.PathLike))
+        status = os.stat(file if is_named else file.fileno())  # noqa: PTH116
+    except (OSError, AttributeError, TypeError, ValueError):
+        return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
@@ -180,19 +180,9 @@ def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) 
         same = dest == source.url
     else:
         found = source.identity
-        same = found is not None and found == _identity(dest)
+        same = found is not None and found == identity_of(dest)
     if same:
         raise ValueError(f"dest is the source, {source.name}: give another path")
-
-
-def _identity(dest: Dest | None) -> tuple[int, int] | None:
-    """Device and inode of the file there; None if there is none."""
-    try:
-        if isinstance(dest, (str, os.PathLike)):
-            return identity_of(os.stat(dest))  # noqa: PTH116
-        return identity_of(os.fstat(dest.fileno()))  # type: ignore[union-attr]
-    except (OSError, AttributeError, TypeError, ValueError):
-        return None
 
 
 @contextlib.contextmanager
