@@ -27,6 +27,7 @@ class Framework(Protocol):
 
     def memory(self, block: Any) -> Any:
         """The memory to read into to fill the block: a memoryview, or the array on a GPU itself."""
+        return block
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         """Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart in a block,
@@ -50,9 +51,10 @@ class Framework(Protocol):
     def given(self, tensor: Any) -> Any:
         """The object that a caller gets for a tensor: itself, another object with its memory, or a
         copy; then the tensor is wiped, also after an error."""
+        return tensor
 
 
-class _Arrays:
+class _Arrays(Framework):
     """What NumPy and CuPy have in common."""
 
     def __init__(self, name: str) -> None:
@@ -67,9 +69,6 @@ class _Arrays:
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].copy()
-
-    def given(self, tensor: Any) -> Any:
-        return tensor
 
 
 class _NumPy(_Arrays):
@@ -114,9 +113,6 @@ class _CuPy(_Arrays):
         with self._numpy.cuda.Device(self._device):
             return self._numpy.empty(size, self._numpy.uint8)
 
-    def memory(self, block: Any) -> Any:
-        return block
-
     def aligned(self, block: Any, dtype: str) -> Any:
         return block if block.data.ptr % _item_size(dtype) == 0 else block.copy()
 
@@ -127,7 +123,7 @@ class _CuPy(_Arrays):
         return block.view(self._numpy.dtype(known)).reshape(shape)
 
 
-class _Torch:
+class _Torch(Framework):
     """device: of PyTorch's allocator; None: memory of this package, in the host."""
 
     def __init__(self, device: int | None) -> None:
@@ -187,9 +183,6 @@ class _Torch:
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].clone()
-
-    def given(self, tensor: Any) -> Any:
-        return tensor
 
 
 class _Jax(_NumPy):
@@ -328,8 +321,8 @@ class DeviceBlock:
         return KDL_CUDA, self.array.device
 
 
-class JaxOnGpu:
-    """A `Framework`. dtype_of: the dtype of a name of safetensors, for the tensor of a name."""
+class JaxOnGpu(Framework):
+    """dtype_of: the dtype of a name of safetensors, for the tensor of a name."""
 
     def __init__(self, device: int, dtype_of: Callable[[str, str], Any]) -> None:
         self._jax: Any = importlib.import_module("jax")
@@ -344,9 +337,6 @@ class JaxOnGpu:
 
     def block(self, size: int) -> DeviceBlock:
         return DeviceBlock(_native.DeviceArray(size, self._device, LEGACY_STREAM), 0, size)
-
-    def memory(self, block: DeviceBlock) -> DeviceBlock:
-        return block
 
     def pack(
         self, part: DeviceBlock, block: DeviceBlock, count: int, stride: int, length: int
@@ -384,6 +374,3 @@ class JaxOnGpu:
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].block_until_ready()  # then the tensor is wiped
-
-    def given(self, tensor: Any) -> Any:
-        return tensor
