@@ -60,16 +60,11 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
 @option("--size SIZE", "Text of each: 4096, 64KiB ...  [default: 1MiB]", default="1MiB")
 @option("--keys N", "Keys of all.  [default: 1]", type=int, default=1)
 @option("--decrypt", "Decryption, not encryption.")
-@option(
-    "--device GPU",
-    "Its number; or one that is not here: h200, a100, l4 ...  [default: 0]",
-    default="0",
-)
+@option("--device GPU", "Its number; or one that is not here: h200, a100, l4 ...  [default: 0]")
 @click.option(
     "--engine",
     type=click.Choice(["cuda", "cpu"]),
-    default="cuda",
-    help="A GPU's kernels, or the CPU's code.  [default: cuda]",
+    help="A GPU's kernels, or the CPU's code.  [default: cuda with --device or a usable GPU]",
 )
 @JSON
 def explain(
@@ -78,18 +73,22 @@ def explain(
     size: str,
     keys: int,
     decrypt: bool,
-    device: str,
-    engine: str,
+    device: str | None,
+    engine: str | None,
     as_json: bool,
 ) -> None:
     """Say which kernels a GPU runs for a batch in its memory, or which code the CPU takes, and why
     not the others.
 
-    With `--engine cpu` the code that the CPU takes: this library's own, or libcrypto's. Nothing is
-    run.
+    With `--engine cpu`, and where no GPU is usable or named, the code that the CPU takes: this
+    library's own, or libcrypto's. Nothing is run.
     """
     from warpcipher.arguments import parse_size
 
+    if engine is None:
+        usable = any(one.name == "cuda" and one.usable for one in wc.engines())
+        engine = "cuda" if device is not None or usable else "cpu"
+    device = device or "0"
     shape: dict[str, Any] = {
         "algorithm": algorithm,
         "direction": "decrypt" if decrypt else "encrypt",
@@ -97,8 +96,9 @@ def explain(
         "size": parse_size(size),
         "keys": keys,
         "device": int(device) if device.lstrip("-").isdecimal() else device,
+        "engine": engine,
     }
-    decisions = wc.tuning.explain(**shape, engine=engine)
+    decisions = wc.tuning.explain(**shape)
     if as_json:
         entries = [dataclasses.asdict(decision) for decision in decisions]
         print_json({**shape, "decisions": entries})

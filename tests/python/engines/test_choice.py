@@ -35,10 +35,7 @@ def test_explain_says_which_kernels_run() -> None:
     assert chosen("aes-128-ctr", messages=100_000, size=1024)["counter"] == "hybrid packed"
     assert chosen("aes-128-ctr", messages=100_000, size=1024, keys=9)["keys"] == "key bytes"
     assert chosen("aes-256-ctr", size=1 << 30)["counter"] == "hybrid"
-    assert chosen("aes-128-cbc", messages=10) == {
-        "tables": "128 KiB",
-        "serial": "12 warps",
-    }
+    assert chosen("aes-128-cbc", messages=10) == {"tables": "128 KiB", "serial": "12 warps"}
     assert chosen("aes-128-cbc", size=1 << 30, direction="decrypt")["text"] == "hybrid"
     assert chosen("aes-128-xts", messages=100_000, size=4096)["data units"] == "rows"
     assert chosen("des-ede3-ecb") == {"text": "bitslice"}
@@ -91,9 +88,13 @@ def test_explain_refuses_what_no_batch_is(
 def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
     with pytest.raises(wc.EngineError, match="engine 'cuda' cannot run here"):
         wc.tuning.explain("aes-128-gcm")
-    done = run("explain", "aes-128-gcm", cwd=tmp_path, expect=5)
-    assert b"engine 'cuda' cannot run here" in done.stderr
-    assert done.stdout == b""
+    for which in (["--engine", "cuda"], ["--device", "0"]):
+        done = run("explain", "aes-128-gcm", *which, cwd=tmp_path, expect=5)
+        assert b"engine 'cuda' cannot run here" in done.stderr
+        assert done.stdout == b""
+    assert run("explain", "aes-128-gcm", cwd=tmp_path).stdout.startswith(
+        b"aes-128-gcm, encrypt, CPU: 1 message"
+    )
 
 
 def test_the_rule_of_the_cpu_is_printed(tmp_path: Path) -> None:
@@ -190,6 +191,7 @@ def test_the_command_prints_json() -> None:
         "size": 16,
         "keys": 5,
         "device": "h200",
+        "engine": "cuda",
     }
     assert [decision["subject"] for decision in decisions] == ["tables", "counter", "keys"]
     assert set(decisions[0]) == {"subject", "chosen", "candidates"}
