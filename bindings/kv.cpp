@@ -33,6 +33,32 @@ nb::object make_heads(nb::handle prefix, std::uint64_t first, std::size_t count)
   return heads;
 }
 
+// The sessions of heads, each once, and for each head the number of its session, or -1 where the head does not begin as
+// ours do.
+nb::tuple find_sessions(nb::handle heads_object, nb::handle magic_object, std::size_t session_len) {
+  const Operand heads(heads_object, "heads", Operand::Use::read), magic(magic_object, "magic", Operand::Use::read);
+  const std::size_t head_len = magic.size() + session_len + nonce_len;
+  nb::list sessions, numbers;
+  std::vector<const std::uint8_t*> found;
+  for (const std::uint8_t* head = heads.data(); head != heads.data() + heads.size() / head_len * head_len;
+       head += head_len) {
+    if (!std::equal(magic.data(), magic.data() + magic.size(), head)) {
+      numbers.append(-1);
+      continue;
+    }
+    const std::uint8_t* const session = head + magic.size();
+    std::size_t count = found.size();  // back from the last: neighbours mostly are of one session
+    while (count != 0 && !std::equal(session, session + session_len, found[count - 1])) --count;
+    if (count == 0) {
+      found.push_back(session);
+      sessions.append(nb::bytes(session, session_len));
+      count = found.size();
+    }
+    numbers.append(count - 1);
+  }
+  return nb::make_tuple(sessions, numbers);
+}
+
 // The AAD of each block: a common beginning, 8 bytes of position, and its hash.
 class Aads {
  public:
@@ -68,16 +94,17 @@ class Aads {
   std::vector<std::size_t> ends_;
 };
 
-nb::object crypt_blocks(bool decrypt, std::string_view name, nb::handle keys_object, nb::handle key_index_object,
-                        nb::handle memory, nb::handle rows_object, const nb::tuple& layout, nb::handle blocks_object,
-                        nb::handle heads_object, const nb::tuple& identity, std::uintptr_t cuda_stream) {
+void crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_index_object, nb::handle memory,
+                  nb::handle rows_object, const nb::tuple& layout, nb::handle blocks_object, nb::handle heads_object,
+                  const nb::tuple& identity, std::uintptr_t verdicts, std::uintptr_t cuda_stream) {
+  const bool decrypt = verdicts != 0;
   const Keys keys(find_algorithm(name), keys_object);
   const Integers key_index(key_index_object, "key_index"), rows(rows_object, "rows"), blocks(blocks_object, "blocks");
   const Integers addresses(layout[0], "places"), positions(identity[2], "positions");
   const Operand sealed(memory, "sealed", decrypt ? Operand::Use::read : Operand::Use::write);
   const Operand heads(heads_object, "heads", Operand::Use::read);
   const std::size_t count = blocks.values().size();
-  if (count == 0) return new_bytes(0);
+  if (count == 0) return;
   check_given(key_index_object, key_index, "key_index", count, "blocks");
   check_given(rows_object, rows, "rows", count, "blocks");
   check_given(identity[2], positions, "positions", count, "blocks");
@@ -115,18 +142,13 @@ nb::object crypt_blocks(bool decrypt, std::string_view name, nb::handle keys_obj
     m.tag = m.out + m.in_len;
     m.tag_len = full_tag_len;
   }
-  std::vector<Status> statuses(count, Status::ok);
   const auto stream = reinterpret_cast<Stream>(cuda_stream);
   {
     const GilReleased released;
     const DeviceScope scope(sealed.device());
-    run_pieces(messages, pieces, statuses, stream);
+    run_pieces(messages, pieces, reinterpret_cast<std::uint32_t*>(verdicts), stream);
   }
-  if (!decrypt && !layout[2].is_none()) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
-  const nb::object found = new_bytes(count);
-  std::transform(statuses.begin(), statuses.end(), bytes_of(found),
-                 [](Status status) { return static_cast<std::uint8_t>(status == Status::ok); });
-  return found;
+  if (!layout[2].is_none()) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
 }
 
 }  // namespace
@@ -135,15 +157,19 @@ void bind_kv(nb::module_& m) {
   m.def("kv_heads", &make_heads, nb::arg("prefix"), nb::arg("first"), nb::arg("count"),
         nb::sig("def kv_heads(prefix: bytes, first: int, count: int) -> bytes"),
         "Heads of sealed blocks: the prefix, and 12 bytes that count from first on.");
+  m.def("kv_sessions", &find_sessions, nb::arg("heads"), nb::arg("magic"), nb::arg("session_size"),
+        nb::sig("def kv_sessions(heads: bytes, magic: bytes, session_size: int) -> tuple[list[bytes], list[int]]"),
+        "The sessions of heads, and for each the number of its session, or -1 where it has not that magic.");
   m.def(
-      "kv_crypt", &crypt_blocks, nb::arg("decrypt"), nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(),
-      nb::arg("sealed"), nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"),
-      nb::arg("identity"), nb::arg("cuda_stream"),
+      "kv_crypt", &crypt_blocks, nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(), nb::arg("sealed"),
+      nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"), nb::arg("identity"),
+      nb::arg("verdicts"), nb::arg("cuda_stream"),
       nb::sig(
-          "def kv_crypt(decrypt: bool, algorithm: str, keys: list[Key], key_index: list[int] | None, sealed: Span, "
-          "rows: list[int] | None, layout: tuple[object, int, object] | None, blocks: object, heads: bytes, identity: "
-          "tuple[bytes, object, object], cuda_stream: int) -> bytes"),
-      "Seals blocks of tensors of a GPU to rows of sealed, or opens them; returns 1 for each that is good, else 0. "
+          "def kv_crypt(algorithm: str, keys: list[Key], key_index: list[int] | None, sealed: Span, rows: list[int] | "
+          "None, layout: tuple[object, int, object] | None, blocks: object, heads: bytes, identity: tuple[bytes, "
+          "object, object], verdicts: int, cuda_stream: int) -> None"),
+      "Seals blocks of tensors of a GPU to rows of sealed, with verdicts 0; or opens them, and enqueues a word for "
+      "each at that address on the device: 1 if it is good, else 0. Waits for nothing. "
       "layout: address of block 0 and step to the next for each piece of a block, their size, and what must live on "
       "until the stream has passed; "
       "identity: the beginning of each AAD, hashes, and positions.");

@@ -329,7 +329,7 @@ Status run_columns(std::string_view engine, const Columns& columns, std::span<Re
   return first_failure(results);
 }
 
-void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses, Stream stream) {
+void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::uint32_t* verdicts, Stream stream) {
   if (messages.empty()) return;
   const Algorithm& algorithm = messages[0].algorithm();
   if (algorithm.name != "chacha20-poly1305" && algorithm.mode.id != Mode::gcm) {
@@ -337,7 +337,9 @@ void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::sp
   }
   check_message_count(messages.size());
   check_count("blocks", pieces.blocks.size(), messages.size());
-  check_count("statuses", statuses.size(), messages.size());
+  if ((messages[0].direction == Direction::decrypt) != (verdicts != nullptr)) {
+    refuse("decryption has verdicts, encryption has none");
+  }
   if (pieces.len % Pieces::multiple != 0 || pieces.text_len() == 0) {
     refuse("a text has ", pieces.places.size(), " pieces of ", pieces.len, " bytes: expected some of a multiple of ",
            Pieces::multiple);
@@ -351,7 +353,7 @@ void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::sp
   if (pieces.text_len() > algorithm.mode.most_text_len_with(gcm_plain_iv_len)) refuse("a text is too long");
   DeviceEngine& device = select_device_engine("auto");
   require_offered(device, algorithm);
-  device.run_pieces(messages, pieces, statuses, stream);
+  device.run_pieces(messages, pieces, verdicts, stream);
 }
 
 }  // namespace warpcipher

@@ -33,6 +33,6 @@ Status run_columns(std::string_view engine, const Columns& columns, std::span<Re
 
 // Runs messages whose texts lie in pieces, as DeviceEngine::run_pieces() says, on the current device. Throws
 // Error{invalid_argument} if the lengths do not fit.
-void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses, Stream stream);
+void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::uint32_t* verdicts, Stream stream);
 
 }  // namespace warpcipher

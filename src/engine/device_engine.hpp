@@ -124,9 +124,10 @@ class DeviceEngine : public Engine {
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
 
   // Runs messages of AES-GCM or ChaCha20-Poly1305, of one algorithm and direction, whose texts lie in pieces; `in` and
-  // `out` are the ciphertext. All lies in memory of the current device, which is not looked up. Encryption does not
-  // wait; decryption waits for the verdicts, and writes no piece of a message with a wrong tag.
-  virtual void run_pieces(std::span<const Message>, const Pieces&, std::span<Status>, Stream) {
+  // `out` are the ciphertext. All lies in memory of the current device, which is not looked up. Waits for nothing.
+  // verdicts: of decryption, a word for each message: 1, or 0 where its tag is wrong; then its pieces are zeros or what
+  // they were.
+  virtual void run_pieces(std::span<const Message>, const Pieces&, std::uint32_t* /*verdicts*/, Stream) {
     throw Error(Status::engine_unavailable, "engine '", name(), "' takes no texts in pieces");
   }
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
 from .. import _native
-from .gpu import LAYOUT_PART, Layout, copied_in, copied_out, layout_of
+from .gpu import FIRST_PART, LAYOUT_PART, Layout, copied_in, copied_out, layout_of
 
 HOST_PART = 1 << 24
 """Bytes that are gathered and encrypted, or decrypted and written to their blocks, at a time."""
@@ -216,25 +216,47 @@ class Blocks:
 
     def parts_out(self, rows: Any) -> Iterator[Any]:
         """Parts of rows to be filled in, where the tensors lie; each then goes to its place."""
-        return self._in_parts(rows, copied_out)
+        return self._in_parts(rows, copied_out, self.part)
 
     def parts_in(self, rows: Any) -> Iterator[Any]:
         """Parts of rows, where the tensors lie."""
-        return self._in_parts(rows, copied_in)
+        return self._in_parts(rows, copied_in, FIRST_PART if self.layout else self.part)
 
-    def _in_parts(self, rows: Any, copied: Any) -> Iterator[Any]:
+    def _in_parts(self, rows: Any, copied: Any, part: int) -> Iterator[Any]:
         # As values of PyTorch need it; kernels would be slow elsewhere.
         if self._torch and (rows.device != self._device or rows.data_ptr() % 16):
             return iter(copied(self._torch, self._device, rows))
+        return self._cut(rows, part)
+
+    def _cut(self, rows: Any, part: int) -> Iterator[Any]:
         count, size = rows.shape
-        step = max(1, min(self.part // size, self.layout.most_blocks if self.layout else count))
-        if count <= step:
-            return iter([rows][:count])
-        return (rows[first : first + step] for first in range(0, count, step))
+        first, most = 0, self.layout.most_blocks if self.layout else count
+        while first < count:
+            step = max(1, min(part // size, most, count - first))
+            yield rows if step == count else rows[first : first + step]
+            first, part = first + step, min(2 * part, self.part)
+
+    def new_verdicts(self, count: int) -> tuple[int, Callable[[], Callable[[], list[int]]]]:
+        """The address of words that `crypt` fills in on the current stream, and a function that
+        enqueues their way to the host, and returns one that waits for them and gives them."""
+        torch, device = self._torch, self._device
+        words = torch.empty(count, dtype=torch.int32, device=device)
+
+        def send() -> Callable[[], list[int]]:
+            found = torch.empty(count, dtype=torch.int32, pin_memory=True)
+            found.copy_(words, non_blocking=True)
+            done = torch.cuda.current_stream(device).record_event()
+
+            def wait() -> list[int]:
+                done.synchronize()
+                return list(found.tolist())
+
+            return wait
+
+        return int(words.data_ptr()), send
 
     def crypt(
         self,
-        decrypt: bool,
         algorithm: str,
         keys: tuple[list[Any], list[int] | None],
         sealed: Any,
@@ -242,12 +264,12 @@ class Blocks:
         numbers: list[int],
         heads: bytes,
         identity: tuple[bytes, list[Any], list[int] | None],
-    ) -> bytes:
+        verdicts: int,
+    ) -> None:
         """Where there is a layout: seals blocks to those rows of sealed, None: all, or opens them.
-        Returns 1 for each that is good, else 0. The rest is as of `_native.kv_crypt`."""
+        The rest is as of `_native.kv_crypt`."""
         device = self._device
-        return _native.kv_crypt(
-            decrypt,
+        _native.kv_crypt(
             algorithm,
             *keys,
             _native.Span(sealed.data_ptr(), sealed.nbytes, device.index, False, sealed),
@@ -256,6 +278,7 @@ class Blocks:
             numbers,
             heads,
             identity,
+            verdicts,
             self._torch.cuda.current_stream(device).cuda_stream,
         )
 

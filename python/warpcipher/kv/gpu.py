@@ -18,6 +18,8 @@ MOST_PIECES = 1 << 13
 
 LAYOUT_PART = 1 << 31
 """Bytes of one call of the kernels: the host prepares one while the GPU runs another."""
+FIRST_PART = 1 << 28
+"""Of blocks to be opened, as nothing runs yet; the next parts are twice as large each."""
 LAYOUT_BLOCKS = 1 << 11
 """Whose arrays, up to 1 MiB, are sent without a wait for the stream."""
 LAYOUT_PIECES = 1 << 20
@@ -94,7 +96,7 @@ def copied_out(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
 
 
 def copied_in(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
-    """Yields each part of rows in memory of the device. The caller waits for its own work on one
+    """Yields each part of rows in memory of the device. The caller enqueues its own work on one
     before it asks for the next."""
     parts, slots = _slots(torch, device, rows)
     if len(parts) == 1:
@@ -105,6 +107,8 @@ def copied_in(torch: Any, device: Any, rows: Any) -> Iterator[Any]:
     staged: list[Any] = []
     try:
         for number in range(len(parts)):
+            if number:  # then the slot of the part before is free
+                copies.wait_stream(current)
             with torch.cuda.stream(copies):
                 while len(staged) < min(len(parts), number + len(slots)):
                     part = parts[len(staged)]

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -156,9 +157,28 @@ class Vault(Uncopied):
         (0 for the first) have no block, as it was forged, cut, or sealed for another identity.
 
         sealed: what `seal` gave, or a sequence of buffers, one for each sealed block.
-        A block is written when its tag has been checked; the block of a miss keeps what it had.
+        The block of a miss keeps what it had, or on a GPU is zeros: nothing of the text stays.
         ValueError: a number is out of range or comes twice, sealed or identity do not fit, or
         sealed overlaps blocks. Then nothing is written.
+        """
+        return self.enqueue_open(sealed, blocks, ids, identity=identity, axis=axis)()
+
+    def enqueue_open(
+        self, sealed: Any, blocks: Any, ids: Any, *, identity: Identity, axis: int = 0
+    ) -> Callable[[], list[int]]:
+        """As `open`, but returns a function that waits and gives the misses. On a GPU only the
+        headers are waited for; blocks are there, or not, when PyTorch's current stream has come so
+        far. Keep what is sealed until then.
+
+        >>> import numpy as np
+        >>> from warpcipher import kv
+        >>> layers, who = np.ones((8, 2, 16), np.float16), kv.Identity("", "", [b"a hash"])
+        >>> vault = kv.Vault(bytes(32))
+        >>> misses = vault.enqueue_open(
+        ...     vault.seal(layers, [5], identity=who), layers, [0], identity=who
+        ... )
+        >>> misses()
+        []
         """
         tensors = _blocks(blocks, axis)
         tensors.require_writable()
@@ -168,28 +188,43 @@ class Vault(Uncopied):
             raise ValueError("ids has a block twice: a block is opened once")
         names = _Names.of(identity, len(numbers))
         size = OVERHEAD + tensors.size
-        cut: set[int] = set()
         if isinstance(sealed, list | tuple):
-            sealed, cut = _joined(sealed, len(numbers), size)
+            sealed = _joined(sealed, len(numbers), size)
         rows = tensors.rows(sealed, "sealed", len(numbers), size)
         headers = tensors.to_bytes(rows[:, :HEADER_SIZE])
-        misses, first = [], 0
+        sessions, index = _native.kv_sessions(headers, MAGIC, SESSION_SIZE)
+        keys = [self._tenant_key(names.tenant, session) for session in sessions]
+        ours: Sequence[int] = range(len(numbers))
+        if -1 in index:
+            ours = [j for j, session in enumerate(index) if session >= 0]
+            starts = [j * HEADER_SIZE for j in ours]
+            headers = b"".join(headers[start : start + HEADER_SIZE] for start in starts)
+            index, numbers = [index[j] for j in ours], [numbers[j] for j in ours]
+            names = names.chosen(ours)
+        chosen = _Chosen(keys, index, headers, numbers, names)
+        verdicts = self._open(tensors, rows, ours, chosen) if ours else list
+        return lambda: _misses(ours, verdicts(), len(rows))
+
+    def _open(
+        self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen
+    ) -> Callable[[], list[int]]:
+        """Opens those rows; the function waits, and gives 1 for each that is good, or 0."""
+        has_layout = tensors.layout is not None
+        place, send = tensors.new_verdicts(len(ours)) if has_layout else (0, None)
+        good: list[int] = []
+        first = done = 0
         for part in tensors.parts_in(rows):
-            whole = [j for j in range(first, first + len(part)) if j not in cut]
-            heads = {j: headers[j * HEADER_SIZE : (j + 1) * HEADER_SIZE] for j in whole}
-            ours = [j for j in whole if heads[j].startswith(MAGIC)]
-            opened = self._open(
-                tensors,
-                part,
-                [j - first for j in ours],
-                [heads[j] for j in ours],
-                [numbers[j] for j in ours],
-                names.chosen(ours),
-            )
-            good = {j for j, is_good in zip(ours, opened, strict=True) if is_good}
-            misses += [j for j in range(first, first + len(part)) if j not in good]
-            first += len(part)
-        return misses
+            stop = bisect_left(ours, first + len(part), done)
+            own = chosen.part(slice(done, stop))
+            which = [j - first for j in ours[done:stop]] if len(ours) < len(rows) else None
+            if stop > done and send:
+                keys = own.keys, own.key_index if len(own.keys) > 1 else None
+                args = own.numbers, own.headers, own.names.of_aads(), place + 4 * done
+                tensors.crypt(self.algorithm, keys, part, which, *args)
+            elif stop > done:
+                good += _open_gathered(tensors, self.algorithm, part, which, own)
+            first, done = first + len(part), stop
+        return send() if send else good.copy
 
     def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
         count, size = rows.shape
@@ -197,8 +232,8 @@ class Vault(Uncopied):
         headers = _native.kv_heads(MAGIC + session, first, count)
         key = self._tenant_key(names.tenant, session)
         if tensors.layout is not None:
-            args = rows, None, numbers, headers, names.of_aads()
-            tensors.crypt(False, self.algorithm, ([key], None), *args)
+            args = rows, None, numbers, headers, names.of_aads(), 0
+            tensors.crypt(self.algorithm, ([key], None), *args)
             return
         tensors.gather(numbers, rows[:, HEADER_SIZE:-TAG_SIZE])
         places = [j * size + HEADER_SIZE for j in range(count)]
@@ -216,49 +251,6 @@ class Vault(Uncopied):
             engine=tensors.engine,
         ).raise_for_status()
         rows[:, :HEADER_SIZE] = tensors.of_bytes(headers).reshape(count, HEADER_SIZE)
-
-    def _open(
-        self,
-        tensors: Blocks,
-        rows: Any,
-        ours: list[int],
-        headers: list[bytes],
-        numbers: list[int],
-        names: _Names,
-    ) -> Sequence[int]:
-        """Opens those rows into the blocks of these numbers: 1 for each that is good, or 0."""
-        if not ours:
-            return []
-        sessions = [header[len(MAGIC) : -NONCE_SIZE] for header in headers]
-        indices = {session: i for i, session in enumerate(dict.fromkeys(sessions))}
-        keys = [self._tenant_key(names.tenant, session) for session in indices]
-        key_index = [indices[session] for session in sessions]
-        heads = b"".join(headers)
-        if tensors.layout is not None:
-            args = rows, ours, numbers, heads, names.of_aads()
-            return tensors.crypt(True, self.algorithm, (keys, key_index), *args)
-        size, length = rows.shape[1], tensors.size
-        texts = tensors.empty(len(ours), length)
-        try:
-            done = run_columns(
-                self.algorithm,
-                "decrypt",
-                keys,
-                rows.reshape(-1),
-                lengths=[length + TAG_SIZE] * len(ours),
-                offsets=[j * size + HEADER_SIZE for j in ours],
-                key_index=key_index,
-                ivs=b"".join(_nonces(heads)),
-                **names.aad_columns(),
-                out=texts.reshape(-1),
-                out_offsets=[i * length for i in range(len(ours))],
-                engine=tensors.engine,
-            )
-            good = [status == _native.Status.OK.value for status in done.status]
-            tensors.scatter(texts, numbers, [i for i, is_good in enumerate(good) if is_good])
-        finally:
-            texts[...] = 0
-        return good
 
     def _reserve(self, count: int, size: int) -> tuple[bytes, int]:
         """A session, and the first of `count` nonces that nobody had and nobody gets."""
@@ -308,13 +300,19 @@ def _keep(kept: dict[Any, Any], name: object, value: object) -> None:
     kept[name] = value
 
 
-def _joined(sealed: Sequence[Buffer], count: int, size: int) -> tuple[bytearray, set[int]]:
-    """Sealed blocks side by side, and the numbers of those that are not of that size."""
+def _misses(ours: Sequence[int], verdicts: list[int], count: int) -> list[int]:
+    if len(ours) == count and all(verdicts):
+        return []
+    good = {j for j, is_good in zip(ours, verdicts, strict=True) if is_good}
+    return [j for j in range(count) if j not in good]
+
+
+def _joined(sealed: Sequence[Buffer], count: int, size: int) -> bytearray:
+    """Sealed blocks side by side, zeros for those that are not of that size."""
     if len(sealed) != count:
         raise ValueError(f"sealed has {len(sealed)} blocks, and ids {count}")
     views = [memoryview(one).cast("B") for one in sealed]
-    cut = {j for j, view in enumerate(views) if len(view) != size}
-    return bytearray().join(bytes(size) if j in cut else view for j, view in enumerate(views)), cut
+    return bytearray().join(view if len(view) == size else bytes(size) for view in views)
 
 
 def _blocks(blocks: Any, axis: int) -> Blocks:
@@ -369,3 +367,52 @@ class _Names(NamedTuple):
         lengths = [len(aad) for aad in aads]
         starts = list(accumulate(lengths, initial=0))[:-1]
         return {"aad": b"".join(aads), "aad_offsets": starts, "aad_lengths": lengths}
+
+
+class _Chosen(NamedTuple):
+    """What some sealed blocks are opened with: keys, the key of each, headers, numbers of blocks,
+    identity."""
+
+    keys: list[_native.Key]
+    key_index: list[int]
+    headers: bytes
+    numbers: list[int]
+    names: _Names
+
+    def part(self, part: slice) -> _Chosen:
+        return _Chosen(
+            self.keys,
+            self.key_index[part],
+            self.headers[part.start * HEADER_SIZE : part.stop * HEADER_SIZE],
+            self.numbers[part],
+            self.names.part(part),
+        )
+
+
+def _open_gathered(
+    tensors: Blocks, algorithm: Algorithm, rows: Any, which: list[int] | None, chosen: _Chosen
+) -> list[int]:
+    """Opens those rows where there is no layout, and waits: 1 for each that is good, or 0."""
+    size, length = rows.shape[1], tensors.size
+    which = list(range(len(rows))) if which is None else which
+    texts = tensors.empty(len(which), length)
+    try:
+        done = run_columns(
+            algorithm,
+            "decrypt",
+            chosen.keys,
+            rows.reshape(-1),
+            lengths=[length + TAG_SIZE] * len(which),
+            offsets=[j * size + HEADER_SIZE for j in which],
+            key_index=chosen.key_index,
+            ivs=b"".join(_nonces(chosen.headers)),
+            **chosen.names.aad_columns(),
+            out=texts.reshape(-1),
+            out_offsets=[i * length for i in range(len(which))],
+            engine=tensors.engine,
+        )
+        good = [int(status == _native.Status.OK.value) for status in done.status]
+        tensors.scatter(texts, chosen.numbers, [i for i, is_good in enumerate(good) if is_good])
+    finally:
+        texts[...] = 0
+    return good

@@ -73,14 +73,13 @@ class CudaEngine final : public DeviceEngine {
     return cuda::run_columns(columns, results, stream);
   }
 
-  void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::span<Status> statuses,
+  void run_pieces(std::span<const Message> messages, const Pieces& pieces, std::uint32_t* verdicts,
                   Stream stream) override {
     require_device();
     std::vector<std::uint32_t> numbers(messages.size());
     std::iota(numbers.begin(), numbers.end(), 0);
-    std::fill(statuses.begin(), statuses.end(), Status::ok);
     const cuda::MessageGroup group{messages, numbers, {}};
-    cuda::MessageBatch(group, cuda::current_device(), stream, &pieces).run(statuses);
+    cuda::MessageBatch(group, cuda::current_device(), stream, &pieces).run_pieces(verdicts);
   }
 
   void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,

@@ -252,6 +252,7 @@ def test_no_blocks(library: str) -> None:
     sealed = vault.seal(blocks, [], identity=identity(0))
     assert sealed.shape == (0, vault.sealed_size(blocks))
     assert vault.open(sealed, blocks, [], identity=identity(0)) == []
+    assert vault.enqueue_open(sealed, blocks, [], identity=identity(0))() == []
     assert vault.open([], blocks, [], identity=identity(0)) == []
     assert vault.open(b"", blocks, [], identity=identity(0)) == []
 

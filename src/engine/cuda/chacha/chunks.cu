@@ -200,10 +200,11 @@ struct Work {
 };
 
 constexpr bool encrypts(Pass pass) { return pass == Pass::encrypt || pass == Pass::gather; }
+constexpr bool has_pieces(Pass pass) { return pass == Pass::gather || pass == Pass::scatter; }
 
 // Block `block` of the text of a message.
-__device__ __forceinline__ const std::uint8_t* in_pieces(const TextPieces& pieces, std::uint64_t number,
-                                                         std::uint64_t block) {
+__device__ __forceinline__ std::uint8_t* in_pieces(const TextPieces& pieces, std::uint64_t number,
+                                                   std::uint64_t block) {
   const auto index = static_cast<std::uint32_t>(block);
   const PiecePlace& place = pieces.places[index / pieces.piece_blocks];
   return global(place.first) + static_cast<std::int64_t>(number) * place.step +
@@ -231,6 +232,7 @@ __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, cons
 #pragma unroll(P == Pass::hash ? 2 : 1)  // without the cipher it waits for memory
   for (std::uint32_t tile = 0; tile < tiles_of_segment; ++tile) {
     if constexpr (P == Pass::gather) in = in_pieces(pieces, number, first + warp_len * tile);
+    if constexpr (P == Pass::scatter) out = in_pieces(pieces, number, first + warp_len * tile);
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
     make_key_stream<1>(&stream, counter, x);
@@ -267,7 +269,12 @@ __device__ __forceinline__ void run_any_segment(const Matrices& matrices, const 
       for (std::uint32_t& word : x) word = 0;
     }
     run_text<P>(matrices, tile, x, text, columns);
-    if (P != Pass::hash && block >= 0) store_text(global(view.out) + offset, block_len, Aligned, text);
+    if constexpr (P == Pass::scatter) {
+      if (block >= 0)
+        store_text(in_pieces(pieces, number, static_cast<std::uint64_t>(block)), block_len, Aligned, text);
+    } else if (P != Pass::hash && block >= 0) {
+      store_text(global(view.out) + offset, block_len, Aligned, text);
+    }
   }
 }
 
@@ -291,7 +298,7 @@ __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
     Element sum{};
     if (begin + warp < end) {
       const bool aligned = are_aligned(view.in, view.out);
-      const std::uint64_t block_number = P == Pass::gather ? work.pieces.blocks[message] : 0;
+      const std::uint64_t block_number = has_pieces(P) ? work.pieces.blocks[message] : 0;
       std::uint64_t segment = begin + warp + (end - 1 - begin - warp) / warps_of_chunk * warps_of_chunk;
 #pragma unroll 1
       for (;; segment -= warps_of_chunk) {
@@ -428,7 +435,7 @@ bool finishes_by_lanes(const Work& work) {
 
 template <Pass P>
 void run(const Device& device, Stream stream, const Work& work) {
-  constexpr bool encrypting = encrypts(P);  // of hash and gather there is no end of a text
+  constexpr bool encrypting = encrypts(P);  // of hash and pieces there is no end of a text
   if (work.tags.chunks != 0) {
     const std::uint64_t most = std::uint64_t{blocks_of_multiprocessor} * device.multiprocessors;
     launch(&run_chunks_kernel<P>,
@@ -466,6 +473,7 @@ void run_chunks(const Device& device, Stream stream, const Batch& batch, const T
     case Pass::encrypt: return run<Pass::encrypt>(device, stream, work);
     case Pass::hash: return run<Pass::hash>(device, stream, work);
     case Pass::gather: return run<Pass::gather>(device, stream, work);
+    case Pass::scatter: return run<Pass::scatter>(device, stream, work);
     case Pass::decrypt: run<Pass::decrypt>(device, stream, work);
   }
   if (tags.verdicts == nullptr) return;

@@ -112,7 +112,8 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
 // wiped before later work of the stream begins. Pass::hash: only the tags of ciphertexts at `in`, of whole blocks.
 // Pass::gather: encrypts texts of whole blocks that lie in pieces, each at a multiple of 16, as `out` does.
-enum class Pass : std::uint8_t { encrypt, decrypt, hash, gather };
+// Pass::scatter: decrypts into such; the caller wipes them where a verdict is 0.
+enum class Pass : std::uint8_t { encrypt, decrypt, hash, gather, scatter };
 void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass,
                 const TextPieces& pieces = {});
 

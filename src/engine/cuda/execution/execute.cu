@@ -236,9 +236,10 @@ void run_stream_tags(const DeviceBatch& b, std::uint32_t* verdicts) {
   chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts), chacha::Pass::hash);
 }
 
-void gather_stream(const DeviceBatch& b, const chacha::TextPieces& pieces) {
+void run_stream_pieces(const DeviceBatch& b, const chacha::TextPieces& pieces, std::uint32_t* verdicts) {
   b.stream_keys->derive(b);
-  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, nullptr), chacha::Pass::gather, pieces);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags_of(b, verdicts),
+                     verdicts == nullptr ? chacha::Pass::gather : chacha::Pass::scatter, pieces);
 }
 
 void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {

@@ -226,15 +226,14 @@ void MessageBatch::reserve_powers() {
   sums_ = upload_.reserve_on_device<gf128::Element>(work.blocks / chunk_blocks + work.messages);  // or fewer
 }
 
+void MessageBatch::run_pieces(std::uint32_t* verdicts) const { pieces_->execute(upload_, batch_, verdicts); }
+
 void MessageBatch::run(std::span<Status> statuses) const {
-  const auto enqueue = [&](std::uint32_t* verdicts) {
-    pieces_ ? pieces_->execute(upload_, batch_, verdicts) : execute(batch_, verdicts);
-  };
-  if (!batch_.checks_tags()) return enqueue(nullptr);
+  if (!batch_.checks_tags()) return execute(batch_, nullptr);
   std::vector<std::uint32_t> verdicts(group_.size());
   const StreamBuffer device(verdicts.size() * sizeof verdicts[0], batch_.stream, Wiping::needless);
   auto* const words = reinterpret_cast<std::uint32_t*>(device.data());
-  enqueue(words);
+  execute(batch_, words);
   check(cudaMemcpyAsync(verdicts.data(), words, device.size(), cudaMemcpyDeviceToHost, native(batch_.stream)),
         "copy the verdicts of tags from the device");
   check(cudaStreamSynchronize(native(batch_.stream)), "wait for the verdicts of tags");

@@ -38,6 +38,9 @@ class MessageBatch {
   // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that.
   void run(std::span<Status> statuses) const;
 
+  // The same of pieces. verdicts: of decryption, device memory, a word for each message, which is not waited for.
+  void run_pieces(std::uint32_t* verdicts) const;
+
  private:
   void number_keys();
   void measure();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages whose texts lie in pieces. The key stream of a piece is that of the message from the piece's place in the
 // text on. So each piece is a message of the cipher's own mode, CTR or ChaCha20, whose view has that counter, and the
-// kernels of those modes read or write it where it lies. Tags are those of the whole ciphertexts.
+// kernels of those modes read or write it where it lies. Tags are those of the whole ciphertexts. ChaCha20-Poly1305
+// with pieces at multiples of 16 needs no such views: one pass looks pieces up.
 #include "engine/cuda/execution/pieces.hpp"
 
 #include <algorithm>
@@ -24,11 +25,11 @@ struct PieceViews {
   const std::uint64_t* blocks;
   const std::uint64_t* tiles;  // of a text before each of its pieces, and at the end of all
   const std::uint8_t* heads;
-  const std::uint32_t* verdicts;  // nullptr: all are good
-  std::uint8_t* nowhere;          // takes the pieces of messages with wrong tags
-  std::uint64_t len;              // of a piece
-  std::uint64_t count;            // of pieces of all messages
-  std::uint32_t pieces;           // of a message
+  const std::uint32_t* verdicts;
+  std::uint8_t* nowhere;  // takes the pieces of messages with wrong tags; nullptr: their own places do
+  std::uint64_t len;      // of a piece
+  std::uint64_t count;    // of pieces of all messages
+  std::uint32_t pieces;   // of a message
   std::uint32_t head_len;
   bool encrypting;
   bool is_aes;
@@ -52,7 +53,7 @@ __device__ __forceinline__ MessageView view_of(const PieceViews& p, std::uint64_
   const std::uint64_t offset = p.len * piece;
   const PiecePlace& place = p.places[piece];
   std::uint8_t* const at = place.first + static_cast<std::int64_t>(p.blocks[number]) * place.step;
-  const bool is_good = p.verdicts == nullptr || p.verdicts[number] != 0;
+  const bool is_good = p.nowhere == nullptr || p.verdicts[number] != 0;
   MessageView view{};
   view.in = p.encrypting ? at : message.in + offset;
   view.out = p.encrypting ? message.out + offset : is_good ? at : p.nowhere;
@@ -75,6 +76,17 @@ __global__ void __launch_bounds__(threads) make_piece_views(const __grid_constan
     if (piece != 0) continue;
     for (std::uint32_t b = 0; b < p.head_len; ++b) {
       global(p.messages[number].out)[static_cast<std::int64_t>(b) - p.head_len] = p.heads[p.head_len * number + b];
+    }
+  }
+}
+
+// A block of threads a message.
+__global__ void __launch_bounds__(threads) wipe_forged_pieces(const __grid_constant__ PieceViews p) {
+  for (std::uint64_t number = blockIdx.x; number < p.count / p.pieces; number += gridDim.x) {
+    if (p.verdicts[number] != 0) continue;
+    for (std::uint32_t piece = 0; piece < p.pieces; ++piece) {
+      auto* const words = reinterpret_cast<uint4*>(global(view_of(p, number, piece).out));
+      for (std::uint64_t i = threadIdx.x; i < p.len / sizeof(uint4); i += threads) words[i] = {};
     }
   }
 }
@@ -102,7 +114,14 @@ PieceArrays::PieceArrays(const Pieces& pieces, const DeviceBatch& b)
       count_(std::uint64_t{of_message_} * messages_),
       algorithm_(algorithm_of_text(b.algorithm)),
       units_(pieces.len / algorithm_.unit_len()),
-      lacks_ends_(leaves_ends(conditions_of(b.device), algorithm_.mode.id, count_)) {}
+      lacks_ends_(leaves_ends(conditions_of(b.device), algorithm_.mode.id, count_)) {
+  std::uint64_t addresses = 0;  // all of them, by OR
+  for (const PiecePlace& place : pieces.places) {
+    addresses |= reinterpret_cast<std::uintptr_t>(place.first) | static_cast<std::uint64_t>(place.step);
+  }
+  is_aligned_ = b.is_aligned && addresses % 16 == 0;
+  in_one_pass_ = !b.is_aes() && is_aligned_;
+}
 
 void PieceArrays::reserve(Upload& upload) {
   places_ = upload.reserve<PiecePlace>(of_message_);
@@ -112,6 +131,7 @@ void PieceArrays::reserve(Upload& upload) {
 }
 
 void PieceArrays::reserve_on_device(Upload& upload) {
+  if (in_one_pass_) return;
   nowhere_ = upload.reserve_on_device<std::uint8_t>(encrypting_ ? 0 : pieces_.len);
   views_ = upload.reserve_on_device<MessageView>(count_);
   first_tile_ = upload.reserve_on_device<std::uint64_t>(count_ + 1);
@@ -128,8 +148,6 @@ void PieceArrays::fill(Upload& upload) {
     upload.host(tiles_)[i] = tiles_of_text_;
     tiles_of_text_ += (in_tiles + tile_units - 1) / tile_units;
     ends_of_text_ += units_ - in_tiles;
-    addresses_ |= reinterpret_cast<std::uintptr_t>(pieces_.places[i].first);
-    addresses_ |= static_cast<std::uint64_t>(pieces_.places[i].step);
   }
   upload.host(tiles_)[of_message_] = tiles_of_text_;
   if (count_ >= UINT32_MAX || tiles_of_text_ * messages_ > most_tiles) {
@@ -144,25 +162,27 @@ void PieceArrays::execute(const Upload& upload, const DeviceBatch& b, std::uint3
                        upload.device(tiles_),
                        upload.device(heads_),
                        verdicts,
-                       upload.device(nowhere_),
+                       encrypting_ || in_one_pass_ ? nullptr : upload.device(nowhere_),
                        pieces_.len,
                        count_,
                        of_message_,
                        static_cast<std::uint32_t>(pieces_.heads.size() / messages_),
                        encrypting_,
                        b.is_aes(),
-                       upload.device(views_),
+                       in_one_pass_ ? nullptr : upload.device(views_),
                        upload.device(first_tile_)};
   const auto make_views = [&] {
     launch(&make_piece_views, configuration_of_lanes(b.device, of_pieces.count + 1, threads, 8), b.stream, of_pieces);
   };
-  const bool is_aligned = b.is_aligned && addresses_ % 16 == 0;
-  if (encrypting_ && !b.is_aes() && is_aligned) {  // in one pass
-    of_pieces.views = nullptr;
+  if (in_one_pass_) {
+    run_stream_pieces(b, {of_pieces.places, of_pieces.blocks, static_cast<std::uint32_t>(units_)}, verdicts);
+    if (!encrypting_) {
+      return launch(&wipe_forged_pieces, {std::min(messages_, 8 * b.device.multiprocessors), threads}, b.stream,
+                    of_pieces);
+    }
     of_pieces.pieces = 1;
     of_pieces.count = messages_;
-    make_views();
-    return gather_stream(b, {of_pieces.places, of_pieces.blocks, static_cast<std::uint32_t>(units_)});
+    return make_views();
   }
   DeviceBatch text{b.device, b.stream, algorithm_, b.direction};
   text.views = of_pieces.views;
@@ -174,7 +194,7 @@ void PieceArrays::execute(const Upload& upload, const DeviceBatch& b, std::uint3
   text.end_units = ends_of_text_ * messages_;
   text.lacks_ends = lacks_ends_;
   text.in_place = false;
-  text.is_aligned = is_aligned;
+  text.is_aligned = is_aligned_;
   text.only_key = b.only_key;
   text.aes_keys = b.aes_keys;
   StreamKeys stream_keys;

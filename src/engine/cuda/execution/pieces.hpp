@@ -22,8 +22,8 @@ class PieceArrays {
   // Throws Error{engine_failure} if there are more pieces than a launch can have.
   void fill(Upload& upload);
 
-  // execute() of the batch, whose views have the ciphertext as in and out. Nothing is written to the pieces of a
-  // message with a wrong tag.
+  // execute() of the batch, whose views have the ciphertext as in and out. A wrong tag gets verdict 0, and nothing is
+  // written to the pieces of its message, or zeros.
   void execute(const Upload& upload, const DeviceBatch& batch, std::uint32_t* verdicts) const;
 
  private:
@@ -37,7 +37,8 @@ class PieceArrays {
   const bool lacks_ends_;
   std::uint64_t tiles_of_text_ = 0;
   std::uint64_t ends_of_text_ = 0;  // units that tiles lack
-  std::uint64_t addresses_ = 0;     // all of them, by OR
+  bool is_aligned_;                 // ciphertexts and pieces lie at multiples of 16
+  bool in_one_pass_;
   Upload::Array<PiecePlace> places_{};
   Upload::Array<std::uint64_t> blocks_{}, tiles_{}, first_tile_{};
   Upload::Array<std::uint8_t> heads_{}, nowhere_{};
