@@ -103,18 +103,22 @@ class Work {
       : product_(product),
         memory_(*reinterpret_cast<Memory<Stages>*>(shared_product)),
         strip_(blockIdx.x % product.strips * strip_len),
+        column_(strip_ + part_len * (threadIdx.x % parts)),
+        row_(threadIdx.x / parts),
         slices_(gridDim.x / product.strips),
-        steps_((product.records + step_records - 1) / step_records) {}
+        step_(blockIdx.x / product.strips),
+        from_(product.table + (std::uint64_t{step_} * step_records + row_) * product.record_len + column_),
+        steps_(static_cast<std::uint32_t>((product.records + step_records - 1) / step_records)),
+        whole_steps_(column_ < product.record_len ? static_cast<std::uint32_t>(product.records / step_records) : 0) {}
 
   __device__ __forceinline__ void run() {
-    std::uint64_t next = blockIdx.x / product_.strips;
-    const auto count = static_cast<std::uint32_t>(next < steps_ ? (steps_ - next + slices_ - 1) / slices_ : 0);
-    for (std::uint32_t n = 0; n + 1 < Stages; ++n, next += slices_) fetch(next, n);
+    const std::uint32_t count = step_ < steps_ ? (steps_ - step_ + slices_ - 1) / slices_ : 0;
+    for (std::uint32_t n = 0; n + 1 < Stages; ++n) fetch(n);
 #pragma unroll 1
-    for (std::uint32_t n = 0; n <= count; ++n, next += slices_) {
+    for (std::uint32_t n = 0; n <= count; ++n) {
       wait_for_copy_groups<Stages - 2>();
       __syncthreads();
-      fetch(next, n + Stages - 1);
+      fetch(n + Stages - 1);
       const bool first = warp_index() < 4;
       if (first && n < count) make_columns(n);
       if (n != 0) multiply(n - 1);
@@ -132,32 +136,33 @@ class Work {
   }
 
   // Step number n of the block. What is past the end of records, columns or keys is zero.
-  __device__ __forceinline__ void fetch(std::uint64_t step, std::uint32_t n) {
-    const std::uint32_t part = threadIdx.x % parts, row = threadIdx.x / parts;
-    if (step < steps_) {
-      const std::uint64_t column = strip_ + part_len * part, left = product_.records - step * step_records;
-      const std::uint8_t* from = product_.table + (step * step_records + row) * product_.record_len + column;
-      const std::uint64_t stride = rows_at_once * product_.record_len;
-      const SharedAddress to = shared_address(memory_.steps[n % Stages].rows) + row_at(row) + part_len * part;
-      const bool is_column = column < product_.record_len;
-      if (left >= step_records && is_column) {
+  __device__ __forceinline__ void fetch(std::uint32_t n) {
+    const std::uint64_t stride = rows_at_once * product_.record_len;
+    if (step_ < steps_) {
+      const std::uint8_t* from = from_;
+      const SharedAddress to =
+          shared_address(memory_.steps[n % Stages].rows) + row_at(row_) + part_len * (threadIdx.x % parts);
+      if (step_ < whole_steps_) {
 #pragma unroll
         for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
           copy_in_background(to + row_at(i), reinterpret_cast<const uint4*>(from));
         }
       } else {
+        const std::uint64_t left = product_.records - std::uint64_t{step_} * step_records;
 #pragma unroll 1
         for (std::uint32_t i = 0; i < step_records; i += rows_at_once, from += stride) {
-          copy(to + row_at(i), from, row + i < left && is_column);
+          copy(to + row_at(i), from, row_ + i < left && column_ < product_.record_len);
         }
       }
-      if (row < 8 * Tiles) {
-        const std::uint64_t at = step * step_shares_len + part_len * part;
-        copy(shared_address(&memory_.shares[n % (Stages + 1)].words[row][part]),
-             product_.shares + product_.share_stride * row + at, row < product_.keys && at < product_.share_stride);
+      if (row_ < 8 * Tiles) {
+        const std::uint64_t at = std::uint64_t{step_} * step_shares_len + part_len * (threadIdx.x % parts);
+        copy(shared_address(&memory_.shares[n % (Stages + 1)].words[row_][threadIdx.x % parts]),
+             product_.shares + product_.share_stride * row_ + at, row_ < product_.keys && at < product_.share_stride);
       }
     }
     end_copy_group();
+    step_ += slices_;
+    from_ += slices_ * (step_records / rows_at_once) * stride;
   }
 
   static __device__ __forceinline__ void copy(SharedAddress to, const std::uint8_t* from, bool is_there) {
@@ -238,7 +243,12 @@ class Work {
 
   const BitProduct& product_;
   Memory<Stages>& memory_;
-  const std::uint64_t strip_, slices_, steps_;
+  const std::uint64_t strip_, column_;  // the first byte of a record for the block, and for the lane that copies it
+  const std::uint32_t row_, slices_;
+  // The step that is fetched next, and where the lane begins.
+  std::uint32_t step_;
+  const std::uint8_t* from_;
+  const std::uint32_t steps_, whole_steps_;
   std::int32_t counts_[4][Tiles][4] = {};
 };
 
