@@ -40,6 +40,11 @@ class ObjectKeys(ObjectRun):
         super()._close()
         self._new.wipe()
 
+    def _refuse_options(self) -> None:
+        super()._refuse_options()
+        if self._how.update:
+            raise usage("rekey of objects goes on by its journal, and takes no --update")
+
     def _sealed_of(self) -> Sealed:
         return Sealed(self._key, self._format, self._extra, self._new)
 

@@ -110,11 +110,6 @@ class ObjectRun(Transfer):
 
     def _refuse_options(self) -> None:
         given = self._settings
-        if given.delete or (given.update and not self._encrypt):
-            raise usage(
-                "--delete, and --update of decrypt, are for local files: a run over URLs goes on "
-                "by its journal, and does what has changed again"
-            )
         if STANDARD in (*given.paths, given.output) and len(given.paths) > 1:
             raise usage("standard input and output take one object")
         if given.as_json and given.report == STANDARD:
@@ -233,6 +228,8 @@ class ObjectRun(Transfer):
                 f"format {chosen.name} does not bind its blocks to their file, so that no manifest "
                 "could show which are of an older version: take --no-manifest or another format"
             )
+        if self._settings.delete and (self._settings.force or not bound):
+            raise usage("--delete of objects goes with --update, and is for trees with a manifest")
         return Plan(items, target, output, bound, journal)
 
     def _refuse_overlap(self, place: str, target: str | None, output: str) -> None:
@@ -262,7 +259,7 @@ class ObjectRun(Transfer):
             self._format.extension,
             self._extra,
             plan.tree,
-            replace=given.force or not plan.output,
+            replace=given.force or given.update or not plan.output,
             output=plan.output,
             preserves=not given.no_preserve,
             retries=RETRIES if given.retry is None else given.retry,
@@ -304,6 +301,7 @@ class ObjectRun(Transfer):
             job = Job(work, sealed, journal, self._filter(), plan.tree, self._say)
             if settings.goes_on:
                 job.known = "newer" if settings.update else "existing"
+            job.deletes = settings.delete
             self._doing = work
             self._run_job(job, total)
         except BaseException:

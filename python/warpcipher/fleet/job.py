@@ -218,6 +218,7 @@ class Job:
     secrets: device and inode of the files of keys, which are not encrypted.
     known:   what an earlier run has done: what its journal says; or, without one, each output that
              is there ("existing"), or that is of its source as it is now ("newer").
+    deletes: outputs whose sources are gone are removed from the tree.
     said:    called with the state of each object: "done", "complete" (by an earlier run),
              "failed" or "skipped", and an Outcome or a Skipped; with "strange", of an object that
              the tree will not list, and its Item.
@@ -230,6 +231,7 @@ class Job:
     tree: bool
     said: Callable[[str, Any], None]
     known: Known = "journal"
+    deletes: bool = False
     _others: list[Entry] = field(default_factory=list)
 
     @property
@@ -301,13 +303,6 @@ class Job:
                 listing.counts.skipped += 1
                 self.said("skipped", item)
                 continue
-            before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
-            if before is not None and self._is_done(before, item):
-                listing.counts.before += 1
-                listing.counts.done_bytes += item.size
-                self.said("complete", Outcome(item, before, None, 0, 0.0))
-                yield None
-                continue
             if entries is not None:
                 place = order(item.name, "")
                 while entry is None or order(entry.name, extension) < place:
@@ -315,15 +310,26 @@ class Job:
                         break
                 if entry is None or order(entry.name, extension) != place:
                     raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
+            before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
+            if before is not None and self._is_done(before, item, entry):
+                listing.counts.before += 1
+                listing.counts.done_bytes += item.size
+                self.said("complete", Outcome(item, before, None, 0, 0.0))
+                yield None
+                continue
             yield Todo(item, entry)
 
-    def _is_done(self, before: Done, item: Item) -> bool:
+    def _is_done(self, before: Done, item: Item, entry: Entry | None) -> bool:
         """Whether an earlier run has done this version of an object; see `_adopt`."""
         if self.known == "existing" or before.state == item.state:
             return True
         if before.state:
             return self.known == "newer" and before.state == f"{item.size} {item.modified}"
-        return self.known == "newer" and before.modified >= item.modified
+        target = self.work.target
+        keeps = entry is not None and self.work.preserves and target and target.keeps_times
+        return self.known == "newer" and before.modified >= (
+            entry.mtime if keeps and entry else item.modified
+        )
 
     def _adopt(self, target: Target) -> None:
         """Takes into the journal what an earlier run has left: the manifest has size and time of
@@ -389,6 +395,10 @@ class Job:
             runner.close()
         self.journal.save()
         nothing = counts.failed and not len(self.journal)
+        if self.deletes and self.work.target and not counts.failed:
+            names = (item.name for item in self.listed() if isinstance(item, Item))
+            for name in self.journal.keep_named(names):
+                self.work.target.remove(self.work.output_of(name))
         if self.tree and self.work.makes_trees and self.work.target and not nothing:
             self._write_manifest(self.work.target)
         is_wrong_key = nothing and not self.journal.found and counts.refused == counts.failed

@@ -183,17 +183,25 @@ class Journal:
     def keep(self, there: Iterable[tuple[str, int]], *, sealed: bool) -> None:
         """Forgets the objects whose outputs are gone or of another size. there: the name of each
         object that has one, and its bytes; sealed: of the encrypted form."""
+        size = "sealed" if sealed else "done.size"
+        for _ in self._forget(there, f"there.size = {size}"):
+            pass
+
+    def keep_named(self, names: Iterable[str]) -> Iterator[str]:
+        """Forgets the objects that have none of these names, when all of theirs were taken."""
+        return self._forget(((name, 0) for name in names), "TRUE")
+
+    def _forget(self, there: Iterable[tuple[str, int]], matches: str) -> Iterator[str]:
         pairs = ((os.fsencode(name), size) for name, size in there)
         with self._table as table:
             table.execute("BEGIN")
             table.execute("CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size) WITHOUT ROWID")
             table.executemany("INSERT OR REPLACE INTO there VALUES (?, ?)", pairs)
-            table.execute(
-                "DELETE FROM done WHERE NOT EXISTS (SELECT 1 FROM there"
-                " WHERE there.name = done.name"
-                " AND there.size = CASE WHEN ? THEN sealed ELSE done.size END)",
-                (sealed,),
-            )
+            gone = "FROM done WHERE NOT EXISTS (SELECT 1 FROM there WHERE there.name = done.name"
+            gone += f" AND {matches})"  # text of this file
+            for (name,) in table.execute(f"SELECT name {gone}"):
+                yield os.fsdecode(name)
+            table.execute(f"DELETE {gone}")
             table.execute("DROP TABLE there")
 
     def get(self, name: str) -> Done | None:

@@ -318,6 +318,11 @@ class Target:
     def place(self, name: str) -> str:
         return join(self.place_of_all, name)
 
+    @property
+    def keeps_times(self) -> bool:
+        """Whether outputs have the times of what they are made of."""
+        return not stores.is_url(self.place_of_all)
+
     def prepare(self, names: Iterable[str] = ()) -> None:
         """Makes a local folder, and those of that names below it. Raises OSError."""
         if not stores.is_url(self.place_of_all):

@@ -131,6 +131,28 @@ def test_outputs_without_a_journal(store: StepStore, there: Path, more: tuple[st
     do("check", "step://out", *more)
 
 
+def test_outputs_whose_sources_are_gone(store: StepStore, there: Path) -> None:
+    encrypt()
+    for name in ("a/1", "z"):
+        del store.objects[f"in/{name}"]
+    store.put("in/new", b"new")
+    encrypt("--update", "--exclude", "new")
+    assert decrypted(store).keys() == {*NAMES}
+    for journal_stays in (True, False):
+        if not journal_stays:
+            store.objects.pop("out/.warpcipher-journal")
+            del store.objects["in/a0"]
+        encrypt("--update", "--delete", "--include", "nothing")
+        assert decrypted(store) == {k: v for k, v in plain(store).items() if k != "new"}
+        names = {path for path in plain(store, "out/") if not path.startswith("MANIFEST")}
+        assert names == {f"{name}.cobblestone" for name in decrypted(store)}
+    store.put("out/stranger", b"theirs")
+    encrypt("--update", "--delete", "--include", "nothing")
+    assert "stranger" in do("check", "step://out", expect=3)
+    for wrong in ((), ("--force",), ("--update", "--no-manifest")):
+        encrypt("--delete", *wrong, expect=2)
+
+
 def test_decrypted_outputs_without_a_journal(store: StepStore, there: Path) -> None:
     encrypt()
     do("decrypt", "step://out", "-o", "tree")
@@ -141,7 +163,21 @@ def test_decrypted_outputs_without_a_journal(store: StepStore, there: Path) -> N
     assert "2 objects done" not in do(*given, "--skip-existing")
     assert Path("tree/z").read_bytes() == b"mine"
     assert Path("tree/a/1").read_bytes() == store.objects["in/a/1"][0]
-    assert "for local files" in do(*given, "--update", expect=2)
+    encrypt("--force")  # with the same times
+    Path("tree/.warpcipher-journal").unlink()
+    Path("tree/b/c/d.jpg").unlink()
+    store.put("in/z", b"changed")
+    encrypt()
+    os.utime("tree/z", (1, 1))
+    assert "2 objects done, 6 complete before" in do(*given, "--update")
+    assert Path("tree/z").read_bytes() == b"changed"
+    for target in ("step://back", "step://back/"):  # a store gives its own times
+        done = "8 objects done" if target == "step://back" else "1 object done, 7 complete before"
+        assert done in do("decrypt", "step://out", "-o", target, "-v", "--update")
+        del store.objects["back/.warpcipher-journal"]
+        store.put("in/a0", b"again")
+        encrypt()
+    assert decrypted(store) == plain(store)
     do("encrypt", "step://in/z", "-o", "step://one/z")
     before = store.objects["one/z"]
     given = ("encrypt", "step://in/z", "-o", "step://one/z", "-v", "--update")
@@ -329,7 +365,7 @@ def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--update", "--delete"), "for local files"),
+        (("--update", "--delete", "--no-manifest"), "trees with a manifest"),
         (("--min-size", "10"), "with its unit"),
         (("--max-age", "soon"), "is no age"),
         (("--json", "--report", "-"), "both write to standard output"),
