@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <list>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -98,14 +97,25 @@ struct ThreadPool::Impl {
     const std::size_t grain;
     const void* const context;
     const BodyFunction body;
+    const bool is_long = false;  // of Helpers: `count` threads at most run the body, once each
     std::atomic<std::size_t> next{0};
     // Guarded by Impl::mutex.
     std::size_t helpers = 0;
-    std::exception_ptr failure;
-    std::condition_variable idle;
+    std::size_t leaving = 0;  // of those: see is_wanted_elsewhere()
+    std::exception_ptr failure{};
+    std::condition_variable idle{};
 
     bool begun() const { return next.load(std::memory_order_relaxed) >= count; }
+    void end() { next.store(count, std::memory_order_relaxed); }
+    bool has_room() const { return !begun() && (!is_long || helpers < count); }
   };
+
+  // The long loop that a thread of the pool works on.
+  struct Lent {
+    Loop* loop = nullptr;
+    bool leaves = false;
+  };
+  static thread_local constinit Lent lent;
 
   explicit Impl(std::size_t threads) : helper_count(threads - 1) {}
 
@@ -139,31 +149,71 @@ struct ThreadPool::Impl {
         loop.body(loop.context, begin, begin + std::min(loop.grain, loop.count - begin));
       }
     } catch (...) {
-      loop.next.store(loop.count, std::memory_order_relaxed);
+      loop.end();
       const std::lock_guard lock(mutex);
       if (!loop.failure) loop.failure = std::current_exception();
     }
   }
 
+  // Runs the body of a long loop, which ends with the work, or because this thread leaves.
+  static void lend(Loop& loop) {
+    lent = {&loop, false};
+    try {
+      loop.body(loop.context, 0, 0);
+    } catch (...) {  // see Helpers
+    }
+    if (!lent.leaves) loop.end();
+    lent.loop = nullptr;
+  }
+
+  // Of the loops that another thread may work on, the one with the fewest; null: there is none.
+  Loop* neediest() const {
+    Loop* found = nullptr;
+    for (Loop* const loop : loops) {
+      if (loop->has_room() && (found == nullptr || loop->helpers < found->helpers)) found = loop;
+    }
+    return found;
+  }
+
   void help() {
     std::unique_lock lock(mutex);
     while (true) {
-      wake.wait(lock, [&] { return stopping || !loops.empty(); });
+      Loop* found = nullptr;
+      wake.wait(lock, [&] { return stopping || (found = neediest()) != nullptr; });
       if (stopping) return;
-      Loop& loop = *loops.front();
-      if (loop.begun()) {
-        loops.remove(&loop);
-        continue;
-      }
-      // Moves the loop to the end, so that the next thread takes another one, if there is one.
-      loops.splice(loops.end(), loops, loops.begin());
+      Loop& loop = *found;
       ++loop.helpers;
       lock.unlock();
-      work(loop);
+      if (loop.is_long) {
+        lend(loop);
+      } else {
+        work(loop);
+      }
       lock.lock();
-      loops.remove(&loop);
+      if (loop.is_long && lent.leaves) {
+        --loop.leaving;
+        --leaving;
+      }
       if (--loop.helpers == 0) loop.idle.notify_all();
     }
+  }
+
+  bool is_wanted_elsewhere() {
+    if (lent.loop == nullptr || long_loops.load(std::memory_order_relaxed) < 2) return false;
+    if (lent.leaves) return true;
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock) return false;  // asked again soon
+    Loop& own = *lent.loop;
+    for (const Loop* const loop : loops) {
+      const std::size_t expected = loop->helpers + leaving;
+      if (!loop->is_long || loop->begun() || expected >= loop->count) continue;
+      if (expected + 1 >= own.helpers - own.leaving) continue;
+      ++own.leaving;
+      ++leaving;
+      lent.leaves = true;
+      return true;
+    }
+    return false;
   }
 
   // Offers a loop to `wanted` threads of the pool.
@@ -173,6 +223,7 @@ struct ThreadPool::Impl {
       const std::lock_guard lock(mutex);
       loops.push_back(&loop);
     }
+    if (loop.is_long) ++long_loops;
     if (wanted >= helper_count) {
       wake.notify_all();
     } else {
@@ -182,8 +233,9 @@ struct ThreadPool::Impl {
 
   // Keeps further threads from the loop, and waits until those that work on it have ended.
   void withdraw(Loop& loop) {
+    if (loop.is_long) --long_loops;
     std::unique_lock lock(mutex);
-    loops.remove(&loop);
+    std::erase(loops, &loop);
     loop.idle.wait(lock, [&] { return loop.helpers == 0; });
   }
 
@@ -194,9 +246,13 @@ struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
-  std::list<Loop*> loops;             // those that may have pieces left
-  std::atomic<bool> stopping{false};  // set under the mutex
+  std::vector<Loop*> loops;                // in progress
+  std::atomic<std::size_t> long_loops{0};  // of those
+  std::size_t leaving = 0;                 // threads, of all loops
+  std::atomic<bool> stopping{false};       // set under the mutex
 };
+
+thread_local constinit ThreadPool::Impl::Lent ThreadPool::Impl::lent;
 
 // The pool of the process, and its treatment at a fork and at exit. After a fork the parent's pool is memory without
 // threads, perhaps with a locked mutex: it is neither used nor freed.
@@ -241,6 +297,8 @@ ThreadPool::~ThreadPool() { impl_->stop(); }
 
 bool ThreadPool::is_stopping() const noexcept { return impl_->stopping; }
 
+bool ThreadPool::is_wanted_elsewhere() const noexcept { return impl_->is_wanted_elsewhere(); }
+
 std::size_t ThreadPool::threads() const noexcept { return impl_->helper_count + 1; }
 
 namespace {
@@ -259,7 +317,7 @@ void ThreadPool::run_loop(std::size_t count, std::size_t grain, const void* cont
     }
     return;
   }
-  Impl::Loop loop{count, grain, context, body, {}, 0, nullptr, {}};
+  Impl::Loop loop{count, grain, context, body};
   impl.offer(loop, (count - 1) / grain);  // pieces beyond the one the caller takes
   impl.work(loop);
   impl.withdraw(loop);
@@ -275,13 +333,13 @@ ThreadPool::Helpers::Helpers(ThreadPool& pool, std::size_t count, const void* co
   Impl& impl = *pool.impl_;
   count = std::min(count, impl.helper_count);
   if (count == 0) return;
-  state_.reset(new State{{count, 1, context, body, {}, 0, nullptr, {}}});
+  state_.reset(new State{{count, 1, context, body, true}});
   impl.offer(state_->loop, count);
 }
 
 ThreadPool::Helpers::~Helpers() {
   if (state_ == nullptr) return;
-  state_->loop.next.store(state_->loop.count, std::memory_order_relaxed);
+  state_->loop.end();
   pool_.impl_->withdraw(state_->loop);
 }
 

@@ -34,6 +34,10 @@ class ThreadPool {
   // Whether the threads are to end, and somebody waits for it: long work that another thread finishes ends early then.
   bool is_stopping() const noexcept;
 
+  // For a body of Helpers: whether this thread, of the pool, is to end it early and help another one that has fewer.
+  // Then nobody takes the work of this one for done. So two calls at once share the threads, though the first had all.
+  bool is_wanted_elsewhere() const noexcept;
+
   // Calls body(begin, end) for pieces of [0, count), at most `grain` (>= 1) indices each, in any order, on the caller's
   // thread and on free threads of the pool; returns when all are done. The first exception that a body throws
   // is thrown here, and pieces not begun by then are left out. Any thread may call, also from inside a body: the
@@ -46,9 +50,9 @@ class ThreadPool {
     });
   }
 
-  // Threads of the pool that help one thread, which continues meanwhile: up to `count` free threads call body() once
-  // each. There may be none, so the thread must not depend on them. The destructor waits for those that have started,
-  // so the body must be able to end soon. An exception of a body is dropped.
+  // Threads of the pool that help one thread, which continues meanwhile: up to `count` free threads at a time call
+  // body(), until it returns to one of them. There may be none, so the thread must not depend on them. The destructor
+  // waits for those that have started, so the body must be able to end soon. An exception of a body is dropped.
   class Helpers;
 
   // While one lives, loops that its thread begins run only on that thread: for work that is spread already, and of

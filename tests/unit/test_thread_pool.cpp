@@ -83,6 +83,48 @@ TEST(ThreadPool, HelpsAThread) {
   }
 }
 
+// A call that comes while another has all threads gets half of them, and the other gets them back.
+TEST(ThreadPool, SharesHelpersAmongCalls) {
+  ThreadPool pool(8);
+  struct Call {
+    std::atomic<std::size_t> helpers{0};
+    std::atomic<bool> over{false};
+  } first, second;
+  const auto body_of = [&pool](Call& call) {
+    return [&pool, &call] {
+      ++call.helpers;
+      while (!call.over && !pool.is_wanted_elsewhere()) std::this_thread::yield();
+      --call.helpers;
+    };
+  };
+  const auto first_body = body_of(first), second_body = body_of(second);
+  EXPECT_FALSE(pool.is_wanted_elsewhere());  // not a thread of the pool
+  const auto await = [](const Call& call, std::size_t helpers) {
+    while (call.helpers != helpers) std::this_thread::yield();
+  };
+  {
+    const ThreadPool::Helpers helpers(pool, 7, first_body);
+    await(first, 7);
+    {
+      const ThreadPool::Helpers others(pool, 7, second_body);
+      await(second, 3);
+      await(first, 4);
+      EXPECT_TRUE(visits_all(pool, 100, 1));
+      second.over = true;
+    }
+    await(first, 7);
+    {
+      second.over = false;
+      const ThreadPool::Helpers one(pool, 1, second_body);
+      await(second, 1);
+      await(first, 6);
+      second.over = true;
+    }
+    first.over = true;
+  }
+  EXPECT_EQ(first.helpers + second.helpers, 0u);
+}
+
 TEST(ThreadPool, ServesSeveralCallersAndNestedLoops) {
   ThreadPool pool(4);
   std::atomic<int> right{0};

@@ -92,11 +92,11 @@ class FileWork {
   // check: called on the caller's thread; see ReadOptions.
   explicit FileWork(const std::function<void(bool interrupted)>& check) : check_(check) {}
 
-  // False: this thread takes no further piece, as something failed. At exit a thread of the pool ends early: exit waits
-  // for it, and the caller's thread, which it does not wait for, does the rest.
+  // False: this thread takes no further piece, as something failed. A thread of the pool also ends early where another
+  // call has fewer, and at exit: exit waits for it, and the caller's thread, which it does not wait for, does the rest.
   bool goes_on() const {
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    if (is_left_by_exit()) return false;
+    if (!is_callers_thread() && (pool_.is_stopping() || pool_.is_wanted_elsewhere())) return false;
     check(false);
     return true;
   }
