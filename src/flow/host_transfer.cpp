@@ -16,6 +16,7 @@
 #include "core/sort_runs.hpp"
 #include "core/thread_pool.hpp"
 #include "flow/piece.hpp"
+#include "flow/slot_memory.hpp"
 #include "flow/transfer_modes.hpp"
 #include "flow/transfer_ring.hpp"
 #include "flow/transfer_settings.hpp"
@@ -170,7 +171,8 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   if (whole) devices.resize(1);
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(settings.slots, most_direct_slots) * devices.size()
-                                         : settings.slots * devices.size();
+                                         : std::min(settings.slots * devices.size(),
+                                                    std::max<std::size_t>(1, PinnedBudget::of_call() / size));
   TransferBatch batch{messages, statuses};
   TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? TransferPiece::with_list(size) : size);
   std::atomic<bool> over{false};

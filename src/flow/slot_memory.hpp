@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a piece on its way to or from a device has while it is under way, and the budget of page-locked memory that all
-// such pieces of the process share.
+// A slot: what a piece on its way to or from a device has while it is under way. All pieces of the process share one
+// budget of page-locked memory, and threads wait for a device only here.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace warpcipher {
 
-// Counts the page-locked memory of slots and bounce buffers. A call plans for at most `most`, for less where others
-// have some of it when it begins, but never for less than `least`: with that much 16 threads keep the link busy.
-// Nothing is reserved, so calls that begin together plan for `most` each.
+// Counts the page-locked memory of slots. A call plans for at most `most`, for less where others have some of it when
+// it begins, but never for less than `least`: with that much 16 threads keep the link busy. Nothing is reserved, so
+// calls that begin together plan for `most` each.
 class PinnedBudget {
  public:
   static constexpr std::size_t most = std::size_t{512} << 20, least = std::size_t{128} << 20;
@@ -24,102 +24,36 @@ class PinnedBudget {
   static std::size_t in_use() noexcept { return counter().load(std::memory_order_relaxed); }
   static std::size_t of_call() noexcept { return std::max(least, most - std::min(most, in_use())); }
 
-  static std::uint8_t* take(DeviceEngine& engine, std::size_t len) {
-    auto* const memory = static_cast<std::uint8_t*>(engine.allocate_pinned(len));
-    counter().fetch_add(len, std::memory_order_relaxed);
-    return memory;
-  }
-  // secret_len: bytes that are wiped.
-  static void give(DeviceEngine& engine, std::uint8_t* memory, std::size_t len, std::size_t secret_len) noexcept {
-    engine.free_pinned(memory, len, secret_len);
-    counter().fetch_sub(len, std::memory_order_relaxed);
-  }
-
  private:
+  friend struct PinnedBlock;
+
   static std::atomic<std::size_t>& counter() noexcept {
     static constinit std::atomic<std::size_t> bytes{0};
     return bytes;
   }
 };
 
-// A stream and memory, each made when it is first asked for: page-locked memory is costly. What goes back is no longer
-// used by the stream, and what was secret in it is wiped. The device is the current one, then and when it goes back.
-class SlotMemory {
- public:
-  explicit SlotMemory(DeviceEngine& engine) : engine_(engine) {}
-  SlotMemory(const SlotMemory&) = delete;
-  SlotMemory& operator=(const SlotMemory&) = delete;
-  // After an exception the stream may still use the memory.
-  ~SlotMemory() {
-    if (!has_stream_) return;
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already reported
-    }
-    for (const Block& block : blocks_) {
-      if (block.is_pinned) {
-        PinnedBudget::give(engine_, block.data, block.len, block.secret_len);
-      } else {
-        engine_.deallocate(block.data, block.len, block.secret_len, stream_);
-      }
-    }
-    engine_.destroy_stream(stream_);
-  }
+// Page-locked host memory, of which the first `secret_len` bytes are wiped before it goes back to the engine.
+struct PinnedBlock {
+  std::uint8_t* data = nullptr;
+  std::size_t len = 0;
+  std::size_t secret_len = 0;
 
-  Stream stream() {
-    if (!has_stream_) stream_ = engine_.create_stream();
-    has_stream_ = true;
-    return stream_;
-  }
-
-  // Returns when the stream is done, if there is one.
-  void wait() {
-    if (has_stream_) engine_.wait(stream_);
-  }
-
-  // New memory of the host, or of the device.
-  std::uint8_t* pinned(std::size_t len) { return add(len, true); }
-  std::uint8_t* on_device(std::size_t len) { return add(len, false); }
-
-  // The first `len` bytes of one of them are secret from now on; 0: none is any more.
-  void set_secret(const std::uint8_t* memory, std::size_t len) {
-    std::ranges::find(blocks_, memory, &Block::data)->secret_len = len;
-  }
-
- private:
-  struct Block {
-    std::uint8_t* data;
-    std::size_t len, secret_len;
-    bool is_pinned;
-  };
-
-  std::uint8_t* add(std::size_t len, bool is_pinned) {
-    stream();
-    blocks_.reserve(blocks_.size() + 1);
-    auto* const data =
-        is_pinned ? PinnedBudget::take(engine_, len) : static_cast<std::uint8_t*>(engine_.allocate(len, stream_));
-    blocks_.push_back({data, len, 0, is_pinned});
-    return data;
-  }
-
-  DeviceEngine& engine_;
-  Stream stream_ = nullptr;
-  bool has_stream_ = false;
-  std::vector<Block> blocks_;
+  // One of at least `len` bytes, from the thread's cache if that has one.
+  static PinnedBlock take(DeviceEngine& engine, std::size_t len);
+  // To that cache, or to the engine.
+  void give(DeviceEngine& engine) const noexcept;
+  void wipe_and_free(DeviceEngine& engine) const noexcept;
 };
 
-// Bounce buffers: page-locked host memory that texts pass on their way to and from a device. A buffer is wiped before
-// its memory goes back to the engine. A thread that expects more work keeps the memory unwiped from one transfer to the
-// next: a wipe would take as long as the link takes for the data.
-
-// While one lives, it keeps the memory of the bounce buffers that its thread is done with. Its owner calls wipe() when
-// no more work waits.
-class BounceBufferCache {
+// While one lives, it keeps the blocks that its thread is done with, unwiped: for a thread that expects more work, as a
+// wipe would take as long as the link takes for the data. Its owner calls wipe() when no more work waits.
+class PinnedCache {
  public:
-  BounceBufferCache() noexcept : outer_(current()) { current() = this; }
-  BounceBufferCache(const BounceBufferCache&) = delete;
-  BounceBufferCache& operator=(const BounceBufferCache&) = delete;
-  ~BounceBufferCache() {
+  PinnedCache() noexcept : outer_(current()) { current() = this; }
+  PinnedCache(const PinnedCache&) = delete;
+  PinnedCache& operator=(const PinnedCache&) = delete;
+  ~PinnedCache() {
     wipe();
     current() = outer_;
   }
@@ -130,47 +64,79 @@ class BounceBufferCache {
   void wipe() noexcept;
 
  private:
-  friend class BounceBuffer;
-
-  struct Block {
-    std::uint8_t* data = nullptr;
-    std::size_t size = 0;
-    std::size_t used = 0;  // bytes to be wiped
-  };
+  friend struct PinnedBlock;
 
   struct Kept {
     DeviceEngine* engine;
-    Block block;
+    PinnedBlock block;
   };
 
-  static BounceBufferCache*& current() noexcept;
-  static Block take(DeviceEngine& engine, std::size_t size);
-  static void give(DeviceEngine& engine, const Block& block) noexcept;
-  static void wipe_and_free(DeviceEngine& engine, const Block& block) noexcept;
+  static PinnedCache*& current() noexcept;
 
-  BounceBufferCache* const outer_;
+  PinnedCache* const outer_;
   std::vector<Kept> kept_;
 };
 
-// One buffer, which grows as it is needed: page-locked memory is costly. Destroyed by the thread that reserved.
-class BounceBuffer {
+// Counts one transfer of host data, from its beginning to its end: for example one for each payload of a queue. A
+// transfer that is alone may use all cores and spin while it waits; one of several leaves the cores to the others.
+class ActiveTransfer {
  public:
-  explicit BounceBuffer(DeviceEngine& engine) : engine_(engine) {}
-  BounceBuffer(const BounceBuffer&) = delete;
-  BounceBuffer& operator=(const BounceBuffer&) = delete;
-  ~BounceBuffer() { release(); }
+  ActiveTransfer() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
+  ActiveTransfer(const ActiveTransfer&) = delete;
+  ActiveTransfer& operator=(const ActiveTransfer&) = delete;
+  ~ActiveTransfer() { counter().fetch_sub(1, std::memory_order_relaxed); }
 
-  // Makes room for `len` bytes, which count as used from now on. What the buffer held is lost when it must grow. Then
-  // it grows to `len` the first time and to at least `next_len` after that. Throws as allocate_pinned().
-  void reserve(std::size_t len, std::size_t next_len);
-
-  std::uint8_t* data() const noexcept { return block_.data; }
+  // Transfers in progress now.
+  static std::size_t count() noexcept { return counter().load(std::memory_order_relaxed); }
 
  private:
-  void release() noexcept;
+  static std::atomic<std::size_t>& counter() noexcept {
+    static constinit std::atomic<std::size_t> transfers{0};
+    return transfers;
+  }
+};
+
+// A stream and memory, each made when it is first asked for: page-locked memory is costly. When the slot goes, it waits
+// for the stream, and wipes what was secret. Of one thread at a time.
+class SlotMemory {
+ public:
+  SlotMemory(DeviceEngine& engine, int device) : engine_(engine), device_(device) {}
+  explicit SlotMemory(DeviceEngine& engine) : SlotMemory(engine, engine.current_device()) {}
+  SlotMemory(const SlotMemory&) = delete;
+  SlotMemory& operator=(const SlotMemory&) = delete;
+  ~SlotMemory();
+
+  // To enqueue work on.
+  Stream stream();
+
+  // Returns when the stream is done, if there is one; or says whether it is.
+  void wait();
+  bool is_done();
+
+  // Host memory for `len` bytes, one block for the life of the slot. What it held is lost when it must grow: then it
+  // grows to `len` the first time and to at least `next_len` after that.
+  std::uint8_t* pinned(std::size_t len, std::size_t next_len = 0);
+
+  // New memory of the device.
+  std::uint8_t* on_device(std::size_t len);
+
+  // The first `len` bytes of one of them are secret from now on. Those of the device may become fewer, or none, by
+  // another call; those of the host do not: the thread's cache may have left secrets there.
+  void set_secret(const std::uint8_t* memory, std::size_t len);
+
+ private:
+  struct Block {
+    std::uint8_t* data;
+    std::size_t len, secret_len;
+  };
 
   DeviceEngine& engine_;
-  BounceBufferCache::Block block_;
+  const int device_;
+  Stream stream_ = nullptr;
+  bool has_stream_ = false;
+  bool is_busy_ = false;  // work was enqueued, and not waited for
+  PinnedBlock pinned_;
+  std::vector<Block> blocks_;  // of the device
 };
 
 }  // namespace warpcipher

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "flow/copy.hpp"
-#include "flow/transfer_settings.hpp"
+#include "flow/slot_memory.hpp"
 
 namespace warpcipher {
 namespace {

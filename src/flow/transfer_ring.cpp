@@ -2,12 +2,10 @@
 #include "flow/transfer_ring.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
 
-#include "flow/transfer_settings.hpp"
 #include "message/message.hpp"
 #include "message/plan.hpp"
 
@@ -19,36 +17,12 @@ TransferSlot::TransferSlot(DeviceEngine& engine, int device, std::size_t size, T
       size_(size),
       batch_(batch),
       job_(job),
-      bounce_(engine),
-      piece_(batch.messages, size) {
-  const SelectedDevice scope(engine, device);
-  stream_ = engine.create_stream();
-  try {
-    memory_ = static_cast<std::uint8_t*>(engine.allocate(size, stream_));
-  } catch (...) {
-    release();
-    throw;
-  }
-}
+      slot_(engine, device),
+      memory_(slot_.on_device(size)),
+      piece_(batch.messages, size) {}
 
-TransferSlot::~TransferSlot() { release(); }
-
-// After an error the cores and the stream may still use the buffers: waits for them.
-void TransferSlot::release() noexcept {
-  job_.cancel();
-  try {
-    const SelectedDevice scope(engine_, device_);
-    if (!piece_.empty()) {
-      try {
-        engine_.wait(stream_);
-      } catch (const Error&) {  // the error that brought us here is already reported
-      }
-    }
-    if (memory_ != nullptr) engine_.deallocate(memory_, size_, memory_used_, stream_);
-    engine_.destroy_stream(stream_);
-  } catch (const Error&) {  // the driver is gone, and with it what it held
-  }
-}
+// After an error the cores may still use the buffers: waits for them.
+TransferSlot::~TransferSlot() { job_.cancel(); }
 
 bool TransferSlot::add(std::size_t index, std::size_t count, const TransferMode& mode) {
   if (!piece_.empty() && mode_ != &mode) return false;
@@ -62,7 +36,7 @@ void TransferSlot::add(Part part, const TransferMode& mode) {
 }
 
 PieceTransfer TransferSlot::transfer() {
-  return {engine_, stream_, memory_, bounce_.data(), piece_, listed_, batch_.lists, is_last_};
+  return {engine_, slot_.stream(), memory_, bounce_, piece_, listed_, batch_.lists, is_last_};
 }
 
 void TransferSlot::send(bool is_last) {
@@ -70,13 +44,14 @@ void TransferSlot::send(bool is_last) {
   piece_.place_tags(mode_->layout);
   const std::size_t bounce_len = mode_->bounce_len(piece_);
   // With texts in the buffer the second piece of a batch is nearly as large as the slot: then it grows no more.
-  bounce_.reserve(bounce_len, mode_->cores_copy_in ? size_ : bounce_len);
+  bounce_ = slot_.pinned(bounce_len, mode_->cores_copy_in ? size_ : bounce_len);
+  slot_.set_secret(bounce_, bounce_len);
   mode_->prepare(transfer());
   if (!mode_->cores_copy_in) return launch();
   std::vector<DeviceCopy>& copies = batch_.lists.merged;
   copies.clear();
   for (const TransferPiece::Item& item : piece_.items()) {
-    append_range(copies, {bounce_.data() + item.at, piece_.message(item).in, piece_.in_len(item)});
+    append_range(copies, {bounce_ + item.at, piece_.message(item).in, piece_.in_len(item)});
   }
   job_.start(copies);
   state_ = State::copying_in;
@@ -85,6 +60,7 @@ void TransferSlot::send(bool is_last) {
 void TransferSlot::launch() {
   const SelectedDevice scope(engine_, device_);
   memory_used_ = std::max(memory_used_, piece_.device_len());
+  slot_.set_secret(memory_, memory_used_);
   mode_->copy_in(transfer());
   run_on_device();
   mode_->copy_out(transfer());
@@ -120,17 +96,16 @@ void TransferSlot::run_on_device() {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const TransferPiece::Item& item = items[i];
     if (item.count > 1) {
-      engine_.run_sectors(on_device(item, nullptr), item.count, stream_);
+      engine_.run_sectors(on_device(item, nullptr), item.count, slot_.stream());
       continue;
     }
-    std::uint8_t* const tag =
-        mode_->kernels_write_to_bounce ? bounce_.data() + tags.offset(item, i) : memory_ + item.tag_at;
+    std::uint8_t* const tag = mode_->kernels_write_to_bounce ? bounce_ + tags.offset(item, i) : memory_ + item.tag_at;
     batch_.on_device.push_back(on_device(item, tag));
     batch_.indices.push_back(item.index);
   }
   if (batch_.on_device.empty()) return;
   batch_.part_statuses.assign(batch_.on_device.size(), Status::ok);
-  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
+  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, slot_.stream());
   for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
     if (batch_.part_statuses[i] != Status::ok) batch_.statuses[batch_.indices[i]] = batch_.part_statuses[i];
   }
@@ -164,8 +139,8 @@ void TransferSlot::collect() {
     const TransferPiece::Item& item = items[i];
     const Message& m = piece_.message(item);
     const bool has_tag_here = m.tag_len != 0 && !mode_->writes_tag(item, m);
-    if (has_tag_here && !is_authentic(item, bounce_.data() + tags.offset(item, i))) continue;
-    if (mode_->cores_copy_out) append_range(copies, {m.out, bounce_.data() + item.at, piece_.output_len(item)});
+    if (has_tag_here && !is_authentic(item, bounce_ + tags.offset(item, i))) continue;
+    if (mode_->cores_copy_out) append_range(copies, {m.out, bounce_ + item.at, piece_.output_len(item)});
   }
   job_.start(copies);
   state_ = State::copying_out;
@@ -178,13 +153,10 @@ bool TransferSlot::advance(bool first) {
       if (!job_.done()) return false;
       launch();
       return true;
-    case State::on_device: {
-      if (!first) return false;
-      const SelectedDevice scope(engine_, device_);
-      if (!engine_.is_done(stream_)) return false;
+    case State::on_device:
+      if (!first || !slot_.is_done()) return false;
       collect();
       return true;
-    }
     case State::copying_out:
       if (!job_.done()) return false;
       piece_.clear();
@@ -193,17 +165,6 @@ bool TransferSlot::advance(bool first) {
   }
   return false;
 }
-
-void TransferSlot::wait() {
-  const SelectedDevice scope(engine_, device_);
-  engine_.wait(stream_);
-}
-
-namespace {
-
-constexpr std::chrono::microseconds time_between_looks{20};
-
-}  // namespace
 
 TransferRing::TransferRing(DeviceEngine& engine, TransferBatch& batch, std::vector<int> devices, std::size_t slots,
                            std::size_t size)
@@ -309,13 +270,7 @@ void TransferRing::step() {
     }
     if (state == TransferSlot::State::on_device && oldest == nullptr) oldest = slots_[number].get();
   }
-  if (oldest == nullptr) return;
-  if (ActiveTransfer::count() >
-      1) {  // the driver's wait spins: with it eight payloads of a queue took 8.6 cores, so 4.3
-    std::this_thread::sleep_for(time_between_looks);
-  } else {
-    oldest->wait();
-  }
+  if (oldest != nullptr) oldest->wait();
 }
 
 }  // namespace warpcipher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece in progress: its memory on a device, its bounce buffer, and the stream that orders its work. No function
-// but wait() blocks: the owner calls advance() until the piece is back.
+// One piece of host data in progress, in a slot (slot_memory.hpp). No function but wait() blocks: the owner calls
+// advance() until the piece is back.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ class TransferSlot {
   bool advance(bool first);
 
   // Waits for the device.
-  void wait();
+  void wait() { slot_.wait(); }
 
  private:
   PieceTransfer transfer();
@@ -71,17 +71,16 @@ class TransferSlot {
   // The message as the engine takes it; its tag goes to `tag`.
   Message on_device(const TransferPiece::Item& item, std::uint8_t* tag);
   bool is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag);
-  void release() noexcept;
 
   DeviceEngine& engine_;
   const int device_;
   const std::size_t size_;
   TransferBatch& batch_;
   CopyJob& job_;
-  Stream stream_ = nullptr;
-  std::uint8_t* memory_ = nullptr;  // on the device
-  std::size_t memory_used_ = 0;     // the most bytes of it that a piece used: to be wiped
-  BounceBuffer bounce_;
+  SlotMemory slot_;
+  std::uint8_t* const memory_;      // on the device
+  std::uint8_t* bounce_ = nullptr;  // page-locked
+  std::size_t memory_used_ = 0;     // the most bytes of the former that a piece used: to be wiped
   TransferPiece piece_;
   const TransferMode* mode_ = nullptr;  // of the piece
   ListedCopies listed_;

@@ -2,7 +2,6 @@
 // The settings of a host transfer: how long its pieces are, and how many are in progress.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -34,26 +33,5 @@ TransferSettings choose_transfer_settings(std::size_t total, std::size_t devices
 // devices. An empty value goes back to the default; an unknown name or value changes nothing.
 std::vector<Policy> transfer_policies();
 void choose_transfer_policy(std::string_view name, std::string_view value);
-
-// How many transfers this process has in progress, for example one for each payload of a queue. A transfer that is
-// alone may use all cores and spin while it waits; one of several leaves the cores to the others.
-
-// Counts one transfer, from its beginning to its end.
-class ActiveTransfer {
- public:
-  ActiveTransfer() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
-  ActiveTransfer(const ActiveTransfer&) = delete;
-  ActiveTransfer& operator=(const ActiveTransfer&) = delete;
-  ~ActiveTransfer() { counter().fetch_sub(1, std::memory_order_relaxed); }
-
-  // Transfers in progress now.
-  static std::size_t count() noexcept { return counter().load(std::memory_order_relaxed); }
-
- private:
-  static std::atomic<std::size_t>& counter() noexcept {
-    static std::atomic<std::size_t> transfers{0};
-    return transfers;
-  }
-};
 
 }  // namespace warpcipher

@@ -126,7 +126,7 @@ std::vector<std::shared_ptr<Job>> Queue::State::take_payload(FlushReason reason)
 }
 
 void Queue::State::work_loop() {
-  BounceBufferCache buffers;
+  PinnedCache buffers;
   Lock lock(mutex);
   while (true) {
     drain();

@@ -9,6 +9,7 @@
 
 #include "flow/host_transfer.hpp"
 #include "flow/piece.hpp"
+#include "flow/slot_memory.hpp"
 #include "flow/transfer_settings.hpp"
 #include "host_device_engine.hpp"
 #include "support.hpp"

@@ -147,39 +147,41 @@ TEST(TransferPiece, IsFullWhenTextsListAndTagsNeedItsSize) {
   EXPECT_TRUE(too_small.add(0, 1, mode.layout)) << "an empty piece takes anything";
 }
 
-TEST(BounceBuffer, GrowsToTheNextLengthAndWipesWhatWasUsed) {
+TEST(SlotMemory, PageLockedMemoryGrowsToTheNextLengthAndIsWiped) {
   HostDeviceEngine engine;
   {
-    BounceBuffer buffer(engine);
-    EXPECT_EQ(buffer.data(), nullptr);
-    buffer.reserve(100, 1000);
-    std::memset(buffer.data(), 1, 100);
+    SlotMemory slot(engine);
+    EXPECT_EQ(slot.pinned(0, 1000), nullptr);
+    std::uint8_t* memory = slot.pinned(100, 1000);
+    std::memset(memory, 1, 100);
+    slot.set_secret(memory, 100);
     EXPECT_EQ(engine.most_allocated, 100u);
-    buffer.reserve(50, 1000);
+    EXPECT_EQ(slot.pinned(50, 1000), memory);
     EXPECT_EQ(engine.most_allocated, 100u);
-    buffer.reserve(200, 1000);
+    memory = slot.pinned(200, 1000);
     EXPECT_EQ(engine.most_allocated, 1000u) << "the first block was given back before";
-    std::memset(buffer.data(), 1, 200);
+    std::memset(memory, 1, 200);
+    slot.set_secret(memory, 200);
   }
   EXPECT_TRUE(engine.balanced()) << "all wiped and freed";
 }
 
-TEST(BounceBuffer, ACacheKeepsMemoryOfItsThreadUntilItIsWiped) {
+TEST(PinnedCache, KeepsMemoryOfItsThreadUntilItIsWiped) {
   HostDeviceEngine engine;
-  BounceBufferCache cache;
+  PinnedCache cache;
   const std::uint8_t* first = nullptr;
   {
-    BounceBuffer buffer(engine);
-    buffer.reserve(100, 100);
-    std::memset(buffer.data(), 1, 100);
-    first = buffer.data();
+    SlotMemory slot(engine);
+    std::uint8_t* const memory = slot.pinned(100);
+    std::memset(memory, 1, 100);
+    slot.set_secret(memory, 100);
+    first = memory;
   }
   EXPECT_FALSE(cache.empty());
   EXPECT_FALSE(engine.balanced());
   {
-    BounceBuffer buffer(engine);
-    buffer.reserve(5000, 5000);  // blocks are rounded up, so that the same one is long enough
-    EXPECT_EQ(buffer.data(), first);
+    SlotMemory slot(engine);
+    EXPECT_EQ(slot.pinned(5000), first) << "blocks are rounded up, so that the same one is long enough";
     EXPECT_TRUE(cache.empty());
   }
   cache.wipe();

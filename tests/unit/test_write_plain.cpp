@@ -108,7 +108,7 @@ TEST(PinnedBudget, CallsLeaveEachOtherEnough) {
     other.on_device(5000);  // which is another budget
     EXPECT_EQ(PinnedBudget::in_use(), 1000u);
     EXPECT_EQ(PinnedBudget::of_call(), PinnedBudget::most - 1000);
-    slot.pinned(PinnedBudget::most);
+    other.pinned(PinnedBudget::most);
     EXPECT_EQ(PinnedBudget::of_call(), PinnedBudget::least);
   }
   EXPECT_EQ(PinnedBudget::in_use(), 0u);

@@ -17,6 +17,7 @@
 #include "core/wipe.hpp"
 #include "engine/cpu/hmac.hpp"
 #include "flow/file/copy_chunks.hpp"
+#include "flow/file/work.hpp"
 
 namespace warpcipher {
 namespace {
@@ -26,20 +27,7 @@ constexpr std::size_t sealed_chunk_len = Cobblestone::chunk_len + Cobblestone::t
 constexpr std::size_t chunks_of_a_piece = 64;    // that go through memory at once
 constexpr std::size_t chunks_of_a_copy = 65536;  // so that the columns of a long file take a few MiB
 
-// All of a buffer, by a call that may do less. Returns how much; less than all at the end of a file, or with errno,
-// which is 0 at the end.
-template <class Call>
-std::size_t move_all(std::size_t len, Call&& call) {
-  std::size_t done = 0;
-  while (done < len) {
-    errno = 0;
-    const ssize_t moved = call(done, len - done);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) break;
-    done += static_cast<std::size_t>(moved);
-  }
-  return done;
-}
+constexpr auto go_on = [] {};  // after a signal
 
 class SealingFile {
  public:
@@ -52,7 +40,8 @@ class SealingFile {
     std::vector<std::uint8_t> sealed(chunks_of_a_piece * sealed_chunk_len);
     for (bool is_final = false; !is_final;) {
       const std::size_t len = move_all(
-          text.size(), [&](std::size_t done, std::size_t left) { return ::read(source_, text.data() + done, left); });
+          text.size(), [&](std::size_t done, std::size_t left) { return ::read(source_, text.data() + done, left); },
+          go_on);
       if (len < text.size() && errno != 0) return FileFailure{FileFailure::Kind::read, errno};
       is_final = len < text.size();
       const std::size_t count = len / Cobblestone::chunk_len + (is_final ? 1 : 0);
@@ -68,7 +57,8 @@ class SealingFile {
 
   std::optional<FileFailure> write(std::span<const std::uint8_t> bytes) {
     const std::size_t done = move_all(
-        bytes.size(), [&](std::size_t at, std::size_t left) { return ::write(target_, bytes.data() + at, left); });
+        bytes.size(), [&](std::size_t at, std::size_t left) { return ::write(target_, bytes.data() + at, left); },
+        go_on);
     if (done == bytes.size()) return std::nullopt;
     return FileFailure{FileFailure::Kind::write, errno != 0 ? errno : ENOSPC};
   }
@@ -173,9 +163,12 @@ CobblestoneFile::CobblestoneFile(std::string_view engine, int descriptor, std::s
     : engine_(engine), descriptor_(descriptor) {
   const auto cannot_read = [](const std::string& why) { throw Error(Status::read_failed, why); };
   const auto read_at = [&](std::span<std::uint8_t> out, std::uint64_t position) {
-    const std::size_t got = move_all(out.size(), [&](std::size_t done, std::size_t left) {
-      return pread(descriptor, out.data() + done, left, static_cast<off_t>(position + done));
-    });
+    const std::size_t got = move_all(
+        out.size(),
+        [&](std::size_t done, std::size_t left) {
+          return pread(descriptor, out.data() + done, left, static_cast<off_t>(position + done));
+        },
+        go_on);
     if (got == out.size()) return;
     cannot_read(errno != 0 ? std::string("the file cannot be read: ") + strerror(errno) : "truncated: it ended early");
   };

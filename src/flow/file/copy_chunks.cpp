@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -134,17 +133,11 @@ class CopyWorker {
 
   // Reads or writes all of a buffer.
   bool move(ssize_t (*call)(int, const iovec*, int, off_t), int file, const Buffer& buffer, std::uint64_t offset) {
-    for (std::size_t done = 0; done < buffer.len;) {
-      const iovec rest{buffer.text + done, buffer.len - done};
-      const ssize_t moved = call(file, &rest, 1, static_cast<off_t>(offset + done));
-      if (moved < 0 && errno == EINTR) {
-        copying_.interrupted();
-        continue;
-      }
-      if (moved <= 0) return false;
-      done += static_cast<std::size_t>(moved);
-    }
-    return true;
+    const auto some = [&](std::size_t done, std::size_t left) {
+      const iovec rest{buffer.text + done, left};
+      return call(file, &rest, 1, static_cast<off_t>(offset + done));
+    };
+    return move_all(buffer.len, some, [&] { copying_.interrupted(); }) == buffer.len;
   }
 
   bool transform(const CopyPiece& piece) {

@@ -16,47 +16,45 @@ namespace warpcipher {
 namespace {
 
 // One piece on its way to the device: page-locked memory that it is read into, as much memory of the device, and the
-// stream that orders its work. None of the functions but settle() waits.
+// stream that orders its work.
 class FileSlot {
  public:
   // joint: that decrypts pieces of which all is wanted; null: each is decrypted by itself.
-  FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, Joint* joint, std::size_t room)
+  FileSlot(DeviceEngine& engine, std::string_view name, Reading& reading, const PieceCheck& piece_check, Joint* joint,
+           std::size_t room)
       : name_(name),
         engine_(engine),
         reading_(reading),
         chunks_(reading.chunks()),
+        piece_check_(piece_check),
         joint_(joint),
         room_(room),
         slot_(engine) {}
 
-  // Reads the next piece; false when there is none, or it failed. The slot is settled.
-  bool read(PieceCheck& piece_check) {
+  // Reads the next piece and starts its copy; false when there is none, or it failed.
+  bool load(const auto& settle_others) {
     if (!reading_.next(piece_)) return false;
     reading_.naming(piece_, [&] { reserve(); });
     if (!reading_.read(piece_, pinned_)) return false;
-    if (const auto failure = piece_check.find_bad(piece_, pinned_)) {
+    if (const auto failure = piece_check_.find_bad(piece_, pinned_)) {
       reading_.fail(*failure);
       return false;
     }
-    return true;
-  }
-
-  // Whether there is a place for what was read. The other function waits for it, with the other slots of the thread
-  // settled, and is false where the piece is of no use any more.
-  bool has_room() { return !is_joined() || joint_->has_room(piece_); }
-  bool wait_for_room() { return joint_->wait_for_room(piece_); }
-
-  // Starts the copy.
-  void send() {
+    if (is_joined() && !joint_->has_room(piece_)) {
+      settle_others();  // the window that has the room may need them
+      if (!joint_->wait_for_room(piece_)) return false;
+    }
     reading_.naming(piece_, [&] {
       engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, slot_.stream());
     });
     is_loaded_ = true;
+    return true;
   }
 
-  // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`.
-  void settle() {
-    if (!is_loaded_) return;
+  // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`. Where
+  // it fails the thread goes on: of chunks that fail the first is told.
+  bool settle() {
+    if (!is_loaded_) return true;
     reading_.naming(piece_, [&] {
       if (is_joined()) {
         slot_.wait();
@@ -66,6 +64,7 @@ class FileSlot {
     });
     is_loaded_ = false;
     if (is_joined()) joint_->add(piece_, pinned_);
+    return true;
   }
 
  private:
@@ -91,7 +90,7 @@ class FileSlot {
       }
       engine_.clear(memory_, piece_.len, stream);
     }
-    engine_.wait(stream);
+    slot_.wait();
     slot_.set_secret(memory_, 0);
   }
 
@@ -115,6 +114,7 @@ class FileSlot {
   DeviceEngine& engine_;
   Reading& reading_;
   const FileChunks& chunks_;
+  PieceCheck piece_check_;
   Joint* const joint_;
   const std::size_t room_;
   SlotMemory slot_;
@@ -125,40 +125,6 @@ class FileSlot {
   PieceColumns columns_;
   std::vector<std::uint8_t> ivs_;
   std::vector<Result> results_;
-};
-
-class DeviceWorker {
- public:
-  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const PieceCheck& piece_check,
-               Joint* joint, int device, std::size_t room)
-      : scope_(engine, device),
-        piece_check_(piece_check),
-        slots_{FileSlot(name, engine, reading, joint, room), FileSlot(name, engine, reading, joint, room)} {}
-
-  void work() {
-    std::size_t turn = 0;
-    for (;; ++turn) {
-      FileSlot& slot = slots_[turn % slots_of_thread];
-      slot.settle();
-      if (!slot.read(piece_check_)) break;
-      if (!slot.has_room()) {
-        settle_all(turn);
-        if (!slot.wait_for_room()) return;
-      }
-      slot.send();
-    }
-    settle_all(turn);  // of chunks that fail the first is told
-  }
-
- private:
-  // In the order in which they were sent.
-  void settle_all(std::size_t turn) {
-    for (std::size_t k = 1; k < slots_of_thread; ++k) slots_[(turn + k) % slots_of_thread].settle();
-  }
-
-  const SelectedDevice scope_;  // before the slots, and so there when they go
-  PieceCheck piece_check_;
-  std::array<FileSlot, slots_of_thread> slots_;
 };
 
 }  // namespace
@@ -177,11 +143,10 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   const PieceCheck piece_check(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
-  const int device = engine.current_device();
   std::optional<Joint> joint;
   if (shape.windows != 0) joint.emplace(name, engine, reading, shape);
   Joint* const joint_or_null = joint ? &*joint : nullptr;
-  reading.run(threads, [&] { DeviceWorker(name, engine, reading, piece_check, joint_or_null, device, room).work(); });
+  reading.run_slots<FileSlot>(threads, engine, name, reading, piece_check, joint_or_null, room);
   if (joint) joint->decrypt_rest();
   return reading.failure();
 }

@@ -49,24 +49,16 @@ bool FileTarget::write(const std::uint8_t* data, std::size_t len, std::uint64_t 
     std::copy_n(data, len, mapped_.memory() + position);
     return true;
   }
-  while (len != 0) {
-    const ssize_t done = pwrite(descriptor_, data, len, static_cast<off_t>(position));
-    if (done < 0 && errno == EINTR) {
-      work_.check(true);
-      continue;
-    }
-    if (done <= 0) {
-      const int error = done < 0 ? errno : ENOSPC;
-      work_.stop();
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = WriteFailure{position, error};
-      return false;
-    }
-    data += done;
-    len -= static_cast<std::size_t>(done);
-    position += static_cast<std::uint64_t>(done);
-  }
-  return true;
+  const auto some = [&](std::size_t done, std::size_t left) {
+    return pwrite(descriptor_, data + done, left, static_cast<off_t>(position + done));
+  };
+  const std::size_t done = move_all(len, some, [&] { work_.check(true); });
+  if (done == len) return true;
+  const int error = errno != 0 ? errno : ENOSPC;
+  work_.stop();
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = WriteFailure{position + done, error};
+  return false;
 }
 
 std::optional<WriteFailure> FileTarget::failure() const {

@@ -180,20 +180,21 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
   const PieceCheck piece_check(chunks);
-  return reading.run(threads_with_buffers(std::clamp<std::size_t>(pieces, 1, options.threads), room),
-                     [&] { HostWorker(engine, reading, piece_check, room).work(); });
+  reading.run(threads_with_buffers(std::clamp<std::size_t>(pieces, 1, options.threads), room),
+              [&] { HostWorker(engine, reading, piece_check, room).work(); });
+  return reading.failure();
 }
 
 namespace {
 
-class PlainReading {
+class PlainReading : public ReadWork {
  public:
   PlainReading(const PlainBytes& bytes, const ReadOptions& options, std::size_t piece_len)
-      : bytes_(bytes), work_(options.check), cutter_(bytes.out.size(), piece_len) {}
+      : ReadWork(options.check), bytes_(bytes), cutter_(bytes.out.size(), piece_len) {}
 
   // The next piece of `out` for this thread; empty when there is none, or something failed.
   std::span<std::uint8_t> next() {
-    if (!work_.goes_on()) return {};
+    if (!goes_on()) return {};
     const TextCutter::Piece piece = cutter_.next();
     return bytes_.out.subspan(piece.begin, piece.len);
   }
@@ -206,41 +207,20 @@ class PlainReading {
       std::memcpy(buffer, bytes_.source.data() + at, piece.size());
       return true;
     }
-    for (std::size_t done = 0; done < piece.size();) {
-      const std::uint64_t position = begin + done;
-      const ssize_t got = pread(bytes_.descriptor, buffer + done, piece.size() - done, static_cast<off_t>(position));
-      if (got < 0 && errno == EINTR) {
-        work_.check(true);
-        continue;
-      }
-      if (got <= 0) {
-        fail({got < 0 ? ReadFailure::Kind::error : ReadFailure::Kind::ended, 0, position, got < 0 ? errno : 0});
-        return false;
-      }
-      done += static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-
-  template <class Body>
-  std::optional<ReadFailure> run(std::size_t threads, Body&& body) {
-    work_.run(threads, body);
-    return failure_;
+    const std::size_t done = move_all(
+        piece.size(),
+        [&](std::size_t at_piece, std::size_t left) {
+          return pread(bytes_.descriptor, buffer + at_piece, left, static_cast<off_t>(begin + at_piece));
+        },
+        [&] { check(true); });
+    if (done == piece.size()) return true;
+    fail({errno != 0 ? ReadFailure::Kind::error : ReadFailure::Kind::ended, 0, begin + done, errno});
+    return false;
   }
 
  private:
-  // The first byte that is missing is told, of those that were read.
-  void fail(const ReadFailure& failure) {
-    work_.stop();
-    const std::lock_guard lock(mutex_);
-    if (!failure_ || failure.position < failure_->position) failure_ = failure;
-  }
-
   const PlainBytes& bytes_;
-  FileWork work_;
   TextCutter cutter_;
-  std::mutex mutex_;
-  std::optional<ReadFailure> failure_;
 };
 
 // Page-locked memory on its way to the device.
@@ -249,20 +229,21 @@ class PlainSlot {
   PlainSlot(DeviceEngine& engine, PlainReading& reading, std::size_t room)
       : engine_(engine), reading_(reading), room_(room), slot_(engine) {}
 
-  // Reads the next piece and starts its copy, once the one before has arrived; false when there is none, or it failed.
-  bool load() {
-    settle();
+  // Reads the next piece and starts its copy; false when there is none, or it failed.
+  bool load(const auto&) {
     const std::span<std::uint8_t> piece = reading_.next();
     if (piece.empty()) return false;
     if (memory_ == nullptr) memory_ = slot_.pinned(room_);
-    used_ = std::max(used_, piece.size());
-    slot_.set_secret(memory_, used_);
+    slot_.set_secret(memory_, piece.size());
     if (!reading_.read(piece, memory_)) return false;
     engine_.copy_to_device(piece.data(), memory_, piece.size(), slot_.stream());
     return true;
   }
 
-  void settle() { slot_.wait(); }
+  bool settle() {
+    slot_.wait();
+    return true;
+  }
 
  private:
   DeviceEngine& engine_;
@@ -270,19 +251,19 @@ class PlainSlot {
   const std::size_t room_;
   SlotMemory slot_;
   std::uint8_t* memory_ = nullptr;
-  std::size_t used_ = 0;
 };
 
 std::optional<ReadFailure> read_to_host(const PlainBytes& bytes, const ReadOptions& options) {
   const std::size_t piece_len = std::min(options.piece_len != 0 ? options.piece_len : most_slot_len, bytes.out.size());
   const std::uint64_t others = (bytes.out.size() - 1) / piece_len;
   PlainReading reading(bytes, options, piece_len);
-  return reading.run(std::min<std::uint64_t>(threads_for(options.threads), others + 1), [&] {
+  reading.run(std::min<std::uint64_t>(threads_for(options.threads), others + 1), [&] {
     while (true) {
       const std::span<std::uint8_t> piece = reading.next();
       if (piece.empty() || !reading.read(piece, piece.data())) return;
     }
   });
+  return reading.failure();
 }
 
 std::optional<ReadFailure> read_to_device(DeviceEngine& engine, const PlainBytes& bytes, Stream stream,
@@ -293,14 +274,8 @@ std::optional<ReadFailure> read_to_device(DeviceEngine& engine, const PlainBytes
   PlainReading reading(bytes, options, room);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
-  const int device = engine.current_device();
-  return reading.run(threads_with_slots(most, bytes.out.size(), room), [&] {
-    const SelectedDevice scope(engine, device);  // before the slots, and so there when they go
-    std::array<PlainSlot, slots_of_thread> slots{PlainSlot(engine, reading, room), PlainSlot(engine, reading, room)};
-    for (std::size_t turn = 0; slots[turn % slots_of_thread].load(); ++turn) {
-    }
-    for (PlainSlot& slot : slots) slot.settle();
-  });
+  reading.run_slots<PlainSlot>(threads_with_slots(most, bytes.out.size(), room), engine, reading, room);
+  return reading.failure();
 }
 
 }  // namespace

@@ -18,24 +18,47 @@
 
 namespace warpcipher {
 
-class Reading {
+// The threads of a read, and its first failure.
+class ReadWork : public FileWork {
+ public:
+  using FileWork::FileWork;
+
+  // The first chunk, or byte, is kept: pieces are given out in order, and those that were are finished.
+  void fail(const ReadFailure& failure) {
+    stop();
+    const std::lock_guard lock(mutex_);
+    const auto place = [](const ReadFailure& f) { return std::pair(f.chunk, f.position); };
+    if (!failure_ || place(failure) < place(*failure_)) failure_ = failure;
+  }
+
+  std::optional<ReadFailure> failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<ReadFailure> failure_;
+};
+
+class Reading : public ReadWork {
  public:
   // room: bytes of the buffer that a piece is read into. window_len: as of PieceCutter.
   Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room, std::uint64_t window_len = UINT64_MAX)
-      : chunks_(chunks), work_(options.check), cutter_(chunks, room, window_len) {}
+      : ReadWork(options.check), chunks_(chunks), cutter_(chunks, room, window_len) {}
 
   const FileChunks& chunks() const { return chunks_; }
 
   // The next piece for this thread; false when there is none, or something failed.
-  bool next(FilePiece& piece) { return work_.goes_on() && cutter_.next(piece); }
+  bool next(FilePiece& piece) { return goes_on() && cutter_.next(piece); }
 
   // For a thread that waits for others with a piece: false when something has failed before it, or was thrown. Where it
   // failed after it, a chunk of the piece may be the first. Throws at exit, as a piece that is dropped without a
   // failure would leave a hole.
   bool needs(const FilePiece& piece) {
-    work_.check(false);
-    if (work_.is_left_by_exit()) throw Error(Status::engine_failure, "the process ends while a file is read");
-    if (work_.has_thrown()) return false;
+    check(false);
+    if (is_left_by_exit()) throw Error(Status::engine_failure, "the process ends while a file is read");
+    if (has_thrown()) return false;
     const std::optional<ReadFailure> found = failure();
     return !found || found->chunk >= piece.items.front().chunk;
   }
@@ -43,27 +66,8 @@ class Reading {
   // Reads a piece into a buffer. Where that failed the piece is cut to the chunks before: one of them may fail too.
   // False where there are none.
   bool read(FilePiece& piece, std::uint8_t* buffer) {
-    if (const auto failure = read_piece(chunks_, piece, buffer, [this] { work_.check(true); })) fail(*failure);
+    if (const auto failure = read_piece(chunks_, piece, buffer, [this] { check(true); })) fail(*failure);
     return !piece.empty();
-  }
-
-  // The first chunk is kept: pieces are given out in order, and those that were are finished.
-  void fail(const ReadFailure& failure) {
-    work_.stop();
-    const std::lock_guard lock(mutex_);
-    if (!failure_ || failure.chunk < failure_->chunk) failure_ = failure;
-  }
-
-  // Runs body() on `threads` threads, this one among them. Throws the first exception of any.
-  template <class Body>
-  std::optional<ReadFailure> run(std::size_t threads, Body&& body) {
-    work_.run(threads, std::forward<Body>(body));
-    return failure_;
-  }
-
-  std::optional<ReadFailure> failure() {
-    const std::lock_guard lock(mutex_);
-    return failure_;
   }
 
   // Runs call(); an Error of it says which chunks it was about.
@@ -75,10 +79,7 @@ class Reading {
 
  private:
   const FileChunks& chunks_;
-  FileWork work_;
   PieceCutter cutter_;
-  std::mutex mutex_;
-  std::optional<ReadFailure> failure_;
 };
 
 // The two ways: as read_chunks(), for chunks that were checked and 1 to as many threads as the pool has; what failed is

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -87,6 +88,41 @@ inline std::size_t threads_with_buffers(std::size_t threads, std::size_t len) {
   return std::clamp<std::size_t>(most_buffers_len / len, 1, threads);
 }
 
+// What a thread does by its slots: the piece of one is on its way while the next is filled. Slot: settle() returns when
+// its piece, if it has one, is where it belongs, or false where the thread is to end. load(settle_others) takes the
+// next piece and sends it, or returns false where there is none.
+template <class Slot>
+void take_turns(std::array<Slot, slots_of_thread>& slots) {
+  for (std::size_t turn = 0;; ++turn) {
+    const auto settle_others = [&] {  // in the order in which they were sent
+      for (std::size_t k = 1; k < slots_of_thread; ++k) {
+        if (!slots[(turn + k) % slots_of_thread].settle()) return;
+      }
+    };
+    Slot& slot = slots[turn % slots_of_thread];
+    if (!slot.settle()) return;
+    if (!slot.load(settle_others)) return settle_others();
+  }
+}
+
+// Moves all of a buffer by a system call that may move less: call(done, left). interrupted() is called where a signal
+// came, and may throw. Returns what was moved; where that is less, errno says why, and 0 that there is no more.
+template <class Call, class Interrupted>
+std::size_t move_all(std::size_t len, Call&& call, Interrupted&& interrupted) {
+  std::size_t done = 0;
+  while (done < len) {
+    errno = 0;
+    const auto moved = call(done, len - done);
+    if (moved < 0 && errno == EINTR) {
+      interrupted();
+      continue;
+    }
+    if (moved <= 0) break;
+    done += static_cast<std::size_t>(moved);
+  }
+  return done;
+}
+
 class FileWork {
  public:
   // check: called on the caller's thread; see ReadOptions.
@@ -132,6 +168,17 @@ class FileWork {
       guarded();
     }
     if (exception_) std::rethrow_exception(exception_);
+  }
+
+  // The same by slots of each thread, on this one's current device: Slot(engine, more...).
+  template <class Slot, class... More>
+  void run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
+    const int device = engine.current_device();
+    run(threads, [&] {
+      const SelectedDevice scope(engine, device);
+      std::array<Slot, slots_of_thread> slots{Slot(engine, more...), Slot(engine, more...)};
+      take_turns(slots);
+    });
   }
 
  private:

@@ -73,17 +73,6 @@ struct WrittenPiece {
   std::size_t len = 0;  // of ciphertexts and tags in a slot
 };
 
-// What a thread does that writes: one slot goes to the file while the other is filled. Slot: load() fills it with the
-// next piece, false when there is none; write() writes what it holds, if anything, false where that failed.
-template <class Slot>
-void write_in_turns(std::array<Slot, slots_of_thread>& slots) {
-  for (std::size_t turn = 0; slots[turn % slots_of_thread].write(); ++turn) {
-    if (slots[turn % slots_of_thread].load()) continue;
-    slots[(turn + 1) % slots_of_thread].write();
-    return;
-  }
-}
-
 // What the threads of one call share, whatever they write.
 class Writing {
  public:
@@ -100,15 +89,10 @@ class Writing {
     return target_.failure();
   }
 
-  // The same by slots of each thread: Slot(engine, more...).
   template <class Slot, class... More>
   std::optional<WriteFailure> run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
-    const int device = engine.current_device();
-    return run(threads, [&] {
-      const SelectedDevice scope(engine, device);  // before the slots, and so there when they go
-      std::array<Slot, slots_of_thread> slots{Slot(engine, more...), Slot(engine, more...)};
-      write_in_turns(slots);
-    });
+    if (!target_.failure()) work_.run_slots<Slot>(threads, engine, more...);
+    return target_.failure();
   }
 
  protected:
@@ -165,8 +149,8 @@ class WriteSlot {
   WriteSlot(DeviceEngine& engine, std::string_view name, ChunkWriting& writing, std::size_t room)
       : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room), slot_(engine) {}
 
-  // Takes the next piece and starts to encrypt it; false when there is none. The slot is empty.
-  bool load() {
+  // Takes the next piece and starts to encrypt it; false when there is none.
+  bool load(const auto&) {
     if (!writing_.next(piece_)) return false;
     naming_chunks(piece_.first, piece_.first + piece_.count - 1, [&] {
       reserve();
@@ -177,7 +161,7 @@ class WriteSlot {
   }
 
   // Writes what the slot holds, if anything; false where that failed.
-  bool write() {
+  bool settle() {
     if (!is_loaded_) return true;
     is_loaded_ = false;
     slot_.wait();
@@ -289,12 +273,11 @@ class PlainWriteSlot {
   PlainWriteSlot(DeviceEngine& engine, PlainWriting& writing, std::size_t room)
       : engine_(engine), writing_(writing), room_(room), slot_(engine) {}
 
-  bool load() {
+  bool load(const auto&) {
     piece_ = writing_.next();
     if (piece_.len == 0) return false;
     if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
-    used_ = std::max(used_, piece_.len);
-    slot_.set_secret(pinned_, used_);
+    slot_.set_secret(pinned_, piece_.len);
     std::uint8_t* to = pinned_;
     writing_.parts().for_range(piece_.begin, piece_.len, [&](Memory memory, const std::uint8_t* data, std::size_t len) {
       if (memory == Memory::device) {
@@ -307,7 +290,7 @@ class PlainWriteSlot {
     return true;
   }
 
-  bool write() {
+  bool settle() {
     if (piece_.len == 0) return true;
     slot_.wait();
     const TextCutter::Piece piece = piece_;
@@ -321,7 +304,6 @@ class PlainWriteSlot {
   const std::size_t room_;
   SlotMemory slot_;
   std::uint8_t* pinned_ = nullptr;
-  std::size_t used_ = 0;
   TextCutter::Piece piece_;
 };
 
