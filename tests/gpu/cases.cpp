@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <stdexcept>
 
 #include "engine/device_engine.hpp"
 #include "message/plan.hpp"
@@ -42,9 +42,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t n) {
 }
 
 void must(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(2);
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
 bool sampled(const Options& options) {

@@ -24,8 +24,27 @@ extern std::mt19937_64 generator;
 std::size_t random_below(std::size_t n);
 std::vector<std::uint8_t> random_bytes(std::size_t n);
 
-// Ends the program with exit code 2 when a call of CUDA's runtime failed.
+// Throws std::runtime_error when a call of CUDA's runtime failed.
 void must(cudaError_t error, const char* what);
+
+struct DeviceBytes {
+  explicit DeviceBytes(std::size_t size) {
+    void* memory = nullptr;
+    must(cudaMalloc(&memory, size), "cudaMalloc");
+    data = static_cast<std::uint8_t*>(memory);
+  }
+  ~DeviceBytes() { cudaFree(data); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+
+  std::vector<std::uint8_t> read(std::size_t offset, std::size_t len) const {
+    std::vector<std::uint8_t> bytes(len);
+    must(cudaMemcpy(bytes.data(), data + offset, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return bytes;
+  }
+
+  std::uint8_t* data = nullptr;
+};
 
 struct Options {
   bool quick = false;

@@ -7,28 +7,17 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <span>
 
-#include "core/error.hpp"
 #include "dispatch/run.hpp"
 #include "oracle.hpp"
 
 using namespace warpcipher;
+using conformance::generator;
+using conformance::must;
+using conformance::random_bytes;
 
 namespace {
-
-std::mt19937_64 generator(23);
-
-std::vector<std::uint8_t> random_bytes(std::size_t n) {
-  std::vector<std::uint8_t> bytes(n);
-  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
-  return bytes;
-}
-
-void must(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw Error(Status::engine_failure, std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 struct Free {
   void operator()(void* memory) const { cudaFree(memory); }
@@ -61,8 +50,6 @@ std::vector<T> fetch(std::span<T> device) {
 }
 
 }  // namespace
-
-std::size_t random_below(std::size_t n) { return generator() % n; }
 
 std::string Shape::text() const {
   return std::string(direction == Direction::encrypt ? "encrypt " : "decrypt ") + std::to_string(count) + " from " +

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "cases.hpp"
 #include "engine/stream.hpp"
 #include "message/message.hpp"
 #include "mode/algorithm.hpp"
 
-// The same in every run.
-std::size_t random_below(std::size_t n);
+using conformance::random_below;
 
 struct Shape {
   warpcipher::Direction direction = warpcipher::Direction::encrypt;

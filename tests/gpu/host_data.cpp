@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "cases.hpp"
 #include "core/error.hpp"
 #include "dispatch/run.hpp"
 #include "dispatch/select.hpp"
@@ -24,8 +24,7 @@
 namespace {
 
 using namespace warpcipher;
-
-std::mt19937_64 generator(11);
+using conformance::random_bytes;
 
 enum class Residence { pageable, pinned, registered };
 constexpr const char* names[] = {"pageable", "pinned", "registered"};
@@ -53,7 +52,7 @@ class HostMemory {
         throw Error(Status::engine_failure, "cudaHostRegister");
       }
     }
-    for (std::size_t i = 0; i < size; ++i) data_[i] = static_cast<std::uint8_t>(generator());
+    std::ranges::copy(random_bytes(size), data_);
   }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -74,12 +73,6 @@ class HostMemory {
   std::size_t size_;
   std::uint8_t* data_ = nullptr;
 };
-
-std::vector<std::uint8_t> random_bytes(std::size_t n) {
-  std::vector<std::uint8_t> bytes(n);
-  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
-  return bytes;
-}
 
 void run_on_host(Engine& engine, std::span<const Message> messages, std::span<Status> statuses) {
   engine.run(make_plan(messages, engine.tile_units()), statuses, nullptr);

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
 #include <vector>
 
+#include "cases.hpp"
 #include "core/bytes.hpp"
 #include "engine/device_engine.hpp"
 #include "message/plan.hpp"
@@ -17,34 +17,13 @@
 namespace {
 
 using namespace warpcipher;
+using conformance::DeviceBytes;
+using conformance::must;
 
 constexpr std::size_t four_gib = std::size_t{1} << 32;
 constexpr std::size_t text_len = four_gib + 8195;  // ends inside a block
 constexpr std::size_t pattern_len = (std::size_t{1} << 24) - 3;
 constexpr std::size_t window_len = 1 << 16;
-
-void must(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-struct DeviceBytes {
-  explicit DeviceBytes(std::size_t size) {
-    void* memory = nullptr;
-    must(cudaMalloc(&memory, size), "cudaMalloc");
-    data = static_cast<std::uint8_t*>(memory);
-  }
-  ~DeviceBytes() { cudaFree(data); }
-  DeviceBytes(const DeviceBytes&) = delete;
-  DeviceBytes& operator=(const DeviceBytes&) = delete;
-
-  std::vector<std::uint8_t> read(std::size_t offset, std::size_t len) const {
-    std::vector<std::uint8_t> bytes(len);
-    must(cudaMemcpy(bytes.data(), data + offset, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return bytes;
-  }
-
-  std::uint8_t* data = nullptr;
-};
 
 // A pattern whose length is odd, so that no offset modulo a power of two reads like another.
 std::vector<std::uint8_t> make_pattern() {

@@ -30,19 +30,6 @@ struct Shape {
   }
 };
 
-struct DeviceBytes {
-  explicit DeviceBytes(std::size_t size) {
-    void* memory = nullptr;
-    must(cudaMalloc(&memory, size), "cudaMalloc");
-    data = static_cast<std::uint8_t*>(memory);
-  }
-  ~DeviceBytes() { cudaFree(data); }
-  DeviceBytes(const DeviceBytes&) = delete;
-  DeviceBytes& operator=(const DeviceBytes&) = delete;
-
-  std::uint8_t* data = nullptr;
-};
-
 // Blocks of "tensors" in device memory: piece p of block b lies at p * gap + b * step. Sealed ones lie in rows.
 class Cache {
  public:
