@@ -3,7 +3,6 @@
 // python/warpcipher/parquet. Columns go to Python as bytes of 64-bit integers in native order.
 #include <nanobind/stl/vector.h>
 
-#include <climits>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -171,9 +170,9 @@ nb::object object_of(const std::optional<OpenFailure>& failure) {
                         failure->read.position, failure->read.error);
 }
 
-nb::tuple open(nb::handle source, std::uint64_t begin, nb::handle chunks_given, nb::handle keys_given,
-               nb::handle key_index_given, bool counter_mode, nb::handle prefix, nb::handle out_given,
-               std::uintptr_t stream, nb::handle engine_given, std::size_t threads) {
+nb::tuple open(nb::handle source, nb::handle chunks_given, nb::handle keys_given, nb::handle key_index_given,
+               bool counter_mode, nb::handle prefix, nb::handle out_given, std::uintptr_t stream,
+               nb::handle engine_given, std::size_t threads) {
   parquet::ChunksToOpen wanted;
   const Integers given(chunks_given, "chunks");
   if (given.values().size() % sealed_chunk_len != 0) throw nb::value_error("chunks: expected six integers each");
@@ -195,16 +194,9 @@ nb::tuple open(nb::handle source, std::uint64_t begin, nb::handle chunks_given, 
   const Operand aad(prefix, "prefix", Operand::Use::read);
   wanted.prefix = aad.bytes();
 
-  std::optional<Descriptor> descriptor;
-  std::optional<Operand> bytes;
-  if (PyLong_Check(source.ptr())) {
-    wanted.source.descriptor = descriptor.emplace(static_cast<int>(number_of(source, "source", INT_MAX))).number();
-  } else {
-    wanted.source.bytes = bytes.emplace(source, "source", Operand::Use::read).bytes();
-    wanted.source.begin = begin;
-  }
+  const Source from(source, 0);
   const Operand out(out_given, "out", Operand::Use::write);
-  if (bytes && bytes->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory");
+  wanted.source = from.get();
   wanted.out = {out.data(), out.size()};
   wanted.memory = out.memory();
   const std::string engine = text_of(engine_given, "engine");
@@ -279,15 +271,15 @@ void bind_parquet(nb::module_& m) {
       .def("write_plain", &write_plain, nb::arg("groups"), nb::arg("chunks"), nb::arg("stubs"),
            nb::sig("def write_plain(self, groups: object, chunks: object, stubs: list[bytes]) -> bytes"),
            "The list of these row groups without encryption. chunks: twelve integers for each column of each.");
-  m.def("open_chunks", &open, nb::arg("source"), nb::arg("begin"), nb::arg("chunks"), nb::arg("keys"),
-        nb::arg("key_index"), nb::arg("counter_mode"), nb::arg("prefix"), nb::arg("out"), nb::arg("stream"),
-        nb::arg("engine"), nb::arg("threads"),
-        nb::sig("def open_chunks(source: int | typing_extensions.Buffer, begin: int, chunks: object, keys: "
+  m.def("open_chunks", &open, nb::arg("source"), nb::arg("chunks"), nb::arg("keys"), nb::arg("key_index"),
+        nb::arg("counter_mode"), nb::arg("prefix"), nb::arg("out"), nb::arg("stream"), nb::arg("engine"),
+        nb::arg("threads"),
+        nb::sig("def open_chunks(source: int | typing_extensions.Buffer, chunks: object, keys: "
                 "typing.Sequence[bytes], key_index: object, counter_mode: bool, prefix: bytes, out: "
                 "typing.Any, stream: int, engine: str, threads: int) -> tuple[bytes, bytes, tuple[str, int, "
                 "int | None, str, int, int] | None]"),
         "Decrypts chunks (SealedChunk, six integers each) into `out`, back to back. source: a descriptor, or the bytes "
-        "of a file from `begin` on. keys: for headers and pages. Of each chunk its place, its size, its first page and "
+        "of a file. keys: for headers and pages. Of each chunk its place, its size, its first page and "
         "how many it has; of each page where its header is in the chunk and goes, and the size of both; and None, or "
         "why nothing is in `out`: \"tag\", \"wrong\" or \"file\", the chunk, the module, what is wrong, the place in "
         "the file and the errno.");

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "core/bytes.hpp"
@@ -58,12 +57,12 @@ class Opening {
   OpenResult run() {
     const std::size_t most = std::max<std::size_t>(wanted_.chunks.size(), 1);
     work_.run(std::min(threads_for(options_.threads), most), [this] { find_chunks(); });
-    if (!failure_) lay_out();
-    if (!failure_) read_pages();
-    if (!failure_) read_plain_chunks();
-    if (failure_) {
+    if (!has_failed()) lay_out();
+    if (!has_failed()) read_pages();
+    if (!has_failed()) read_plain_chunks();
+    if (has_failed()) {
       wipe(0);
-      return {{}, std::move(failure_)};
+      return {{}, work_.failure()};
     }
     put_heads();
     wipe(end_);
@@ -82,19 +81,13 @@ class Opening {
   }
 
  private:
+  bool has_failed() const { return work_.failure().has_value(); }
   bool is_on_device() const { return wanted_.memory == Memory::device; }
   DeviceEngine& engine() const { return select_device_engine(engine_); }
   bool is_authenticated() const { return wanted_.page_keys.empty() || wanted_.page_keys[0]->algorithm().is_aead(); }
   std::uint64_t page_overhead() const { return is_authenticated() ? gcm_overhead : head_size; }
 
-  // The first in the order of the chunks is kept.
-  void fail(OpenFailure failure) {
-    work_.stop();
-    const std::lock_guard lock(mutex_);
-    const auto place = [](const OpenFailure& of) { return std::pair(of.chunk, of.module); };
-    if (!failure_ || place(failure) < place(*failure_)) failure_ = std::move(failure);
-  }
-
+  void fail(const OpenFailure& failure) { work_.fail(failure); }
   void fail(std::size_t chunk, std::uint64_t module, const ReadFailure& failure) {
     if (failure.kind == ReadFailure::Kind::bad_tag) return fail({OpenFailure::Kind::bad_tag, chunk, module});
     fail({OpenFailure::Kind::file, chunk, OpenFailure::no_module, {}, {failure.position, failure.error}});
@@ -203,7 +196,7 @@ class Opening {
       if (!found_[chunk].modules.pages.empty()) add_pages(chunk, all, long_ones);
     }
     for (const Pages& pages : all) {
-      if (failure_ || pages.places.empty()) continue;
+      if (has_failed() || pages.places.empty()) continue;
       FileChunks chunks;
       chunks.source = wanted_.source;
       chunks.count = pages.places.size();
@@ -227,7 +220,7 @@ class Opening {
       }
     }
     for (const Pages::Place& place : long_ones) {
-      if (!failure_) read_long_page(place);
+      if (!has_failed()) read_long_page(place);
     }
   }
 
@@ -318,7 +311,7 @@ class Opening {
   // Chunks that follow each other in the file and in `out` are read at once.
   void read_plain_chunks() {
     const std::span<const SealedChunk> chunks = wanted_.chunks;
-    for (std::size_t first = 0, end = 0; first < chunks.size() && !failure_; first = end) {
+    for (std::size_t first = 0, end = 0; first < chunks.size() && !has_failed(); first = end) {
       end = first + 1;
       if (chunks[first].is_encrypted) continue;
       std::uint64_t size = chunks[first].size;
@@ -377,13 +370,11 @@ class Opening {
   const ChunksToOpen& wanted_;
   const Stream stream_;
   ReadOptions options_;
-  FileWork work_;
+  FailingWork<OpenFailure> work_;
   std::vector<Found> found_;
   std::atomic<std::size_t> next_{0};
   std::vector<OpenedChunk> opened_;
   std::uint64_t end_ = 0;  // of the chunks in `out`
-  std::mutex mutex_;
-  std::optional<OpenFailure> failure_;
 };
 
 void check_chunks(const ChunksToOpen& wanted) {

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/stream.hpp"
@@ -59,6 +60,8 @@ struct OpenFailure {
   std::uint64_t module = no_module;  // of the chunk: header, page, header, page
   std::string why = {};              // wrong
   ReadError read = {};               // file
+
+  std::pair<std::size_t, std::uint64_t> place() const { return {chunk, module}; }
 };
 
 struct OpenResult {

@@ -154,7 +154,7 @@ def test_modules_are_found_in_a_file_as_in_its_bytes(choose: random.Random, tmp_
         for source in (bytes(data), file.fileno()):
             out = bytearray(len(data))
             options = [KEY], array("Q", [0]), False, b"", out, 0, "auto", 0
-            outcomes.append(_native.open_chunks(source, 0, chunk, *options))
+            outcomes.append(_native.open_chunks(source, chunk, *options))
     assert outcomes[0] == outcomes[1]
 
 

@@ -67,7 +67,6 @@ class Decryption:
             key_index.append(0 if chunk.key is None else keys.setdefault(chunk.key, len(keys)))
         found, pages, failure = _native.open_chunks(
             self._source,
-            0,
             memoryview(sealed),
             list(keys),
             key_index,

@@ -145,28 +145,18 @@ class CopyWorker {
     const bool encrypts = copy_.direction == Direction::encrypt;
     std::uint8_t *in = in_.text, *out = out_.text;
     for (std::size_t i = piece.first; i < piece.end; ++i) {
-      const std::span<const std::uint8_t> head = chunks_.head(i), aad = chunks_.aad_of(i);
+      const std::span<const std::uint8_t> head = chunks_.head(i);
       if (encrypts) {
         out = std::ranges::copy(head, out).out;
       } else {
         if (!std::ranges::equal(head, std::span(in, head.size()))) return false;
         in += head.size();
       }
-      Message m;
-      m.key = &chunks_.key(i);
-      m.direction = copy_.direction;
-      m.in = in;
-      m.out = out;
-      m.in_len = m.out_len = chunks_.lengths[i];
-      m.iv = chunks_.ivs.data() + i * chunks_.iv_len;
-      m.iv_len = chunks_.iv_len;
-      m.aad = aad.data();
-      m.aad_len = aad.size();
-      m.tag = (encrypts ? out : in) + m.in_len;
-      m.tag_len = chunks_.tag_len;
-      messages_.push_back(m);
-      in += m.in_len + (encrypts ? 0 : m.tag_len);
-      out += m.in_len + (encrypts ? m.tag_len : 0);
+      const std::size_t len = chunks_.lengths[i];
+      messages_.push_back(chunks_.message(i, copy_.direction, in, out, chunks_.ivs.data() + i * chunks_.iv_len,
+                                          (encrypts ? out : in) + len));
+      in += len + (encrypts ? 0 : chunks_.tag_len);
+      out += len + (encrypts ? chunks_.tag_len : 0);
     }
     results_.assign(messages_.size(), {});
     naming_chunks(chunks_.first_number + piece.first, chunks_.first_number + piece.end - 1,

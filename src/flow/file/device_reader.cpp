@@ -75,7 +75,10 @@ class FileSlot {
     // Scratch of chunks of which a part is wanted: it is wiped, whatever happens.
     slot_.set_secret(memory_, piece_.is_partial ? piece_.len : 0);
     results_.assign(piece_.items.size(), {});
-    run_columns(name_, columns_.make(chunks_, piece_.items, {memory_, piece_.len}, ivs_in_file(), piece_.is_partial),
+    const std::span<std::uint8_t> memory{memory_, piece_.len};
+    run_columns(name_,
+                columns_.make(chunks_, Direction::decrypt, piece_.items, memory,
+                              piece_.is_partial ? memory : chunks_.out, ivs_in_file(), piece_.is_partial),
                 results_, stream);
     for (std::size_t k = 0; k < results_.size(); ++k) {
       if (results_[k].status == Status::ok) continue;

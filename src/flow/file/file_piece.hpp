@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "flow/file/sealing.hpp"
@@ -63,6 +64,8 @@ struct ReadFailure {
   std::size_t chunk;
   std::uint64_t position = 0;
   int error = 0;
+
+  std::pair<std::size_t, std::uint64_t> place() const { return {chunk, position}; }
 };
 
 // What chunks take of a buffer. Found by all cores: a pass over the half a million of 8 GiB takes one a millisecond.
@@ -121,13 +124,14 @@ std::optional<ReadFailure> read_piece(const FileChunks& chunks, FilePiece& piece
 // The IV of an item, in the buffer or in its column.
 const std::uint8_t* iv_of(const FileChunks& chunks, const FilePiece::Item& item, const std::uint8_t* buffer);
 
-// Chunks that follow each other in the columns of a file, in device memory, as a columnar batch to decrypt.
+// Chunks that follow each other in the columns of a file, in device memory, as a columnar batch.
 class PieceColumns {
  public:
-  // The batch of these items, whose ciphertext lies in `memory`. ivs: of the items; empty: those of the chunks.
-  // in_place: text goes to where its ciphertext is, and not to `out`. What is returned stays until the next call.
-  const Columns& make(const FileChunks& chunks, std::span<const FilePiece::Item> items, std::span<std::uint8_t> memory,
-                      std::span<const std::uint8_t> ivs, bool in_place) {
+  // The batch of these items: of text at their places in `in` that goes to their places in `out`. ivs: of the items;
+  // empty: those of the chunks. in_place: to where it comes from. What is returned stays until the next call.
+  const Columns& make(const SealedChunks& chunks, Direction direction, std::span<const FilePiece::Item> items,
+                      std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
+                      std::span<const std::uint8_t> ivs = {}, bool in_place = false) {
     const std::size_t first = items.front().chunk, count = items.size();
     const std::size_t tag_len = chunks.has_mac() ? 0 : chunks.tag_len;
     in_offsets_.clear();
@@ -135,17 +139,17 @@ class PieceColumns {
     out_offsets_.clear();
     for (const FilePiece::Item& item : items) {
       in_offsets_.push_back(item.at);
-      in_lengths_.push_back(chunks.lengths[item.chunk] + tag_len);
+      in_lengths_.push_back(chunks.lengths[item.chunk] + (direction == Direction::decrypt ? tag_len : 0));
       out_offsets_.push_back(in_place ? item.at : item.place);
     }
     columns_ = {};
-    columns_.direction = Direction::decrypt;
+    columns_.direction = direction;
     columns_.memory = Memory::device;
     columns_.count = count;
-    columns_.in = memory;
+    columns_.in = in;
     columns_.in_offsets = in_offsets_;
     columns_.in_lengths = in_lengths_;
-    columns_.out = in_place ? memory : chunks.out;
+    columns_.out = out;
     columns_.out_offsets = out_offsets_;
     columns_.tag_len = tag_len;
     columns_.iv_len = chunks.iv_len;

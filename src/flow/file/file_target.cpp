@@ -39,9 +39,9 @@ MappedFile::~MappedFile() {
   if (memory_ != nullptr) munmap(memory_, size_);
 }
 
-FileTarget::FileTarget(int descriptor, std::uint64_t size, FileWork& work)
+FileTarget::FileTarget(int descriptor, std::uint64_t size, FailingWork<WriteFailure>& work)
     : descriptor_(descriptor), mapped_(descriptor, size), work_(work) {
-  if (mapped_.error() != 0) failure_ = WriteFailure{size, mapped_.error()};
+  if (mapped_.error() != 0) work.fail({size, mapped_.error()});
 }
 
 bool FileTarget::write(const std::uint8_t* data, std::size_t len, std::uint64_t position) {
@@ -54,16 +54,8 @@ bool FileTarget::write(const std::uint8_t* data, std::size_t len, std::uint64_t 
   };
   const std::size_t done = move_all(len, some, [&] { work_.check(true); });
   if (done == len) return true;
-  const int error = errno != 0 ? errno : ENOSPC;
-  work_.stop();
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = WriteFailure{position + done, error};
+  work_.fail({position + done, errno != 0 ? errno : ENOSPC});
   return false;
-}
-
-std::optional<WriteFailure> FileTarget::failure() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
 }
 
 }  // namespace warpcipher

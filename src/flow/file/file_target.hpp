@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,19 +69,15 @@ class MappedFile {
 class FileTarget {
  public:
   // size: of all that is written. There may be a failure from the beginning on: no room.
-  FileTarget(int descriptor, std::uint64_t size, FileWork& work);
+  FileTarget(int descriptor, std::uint64_t size, FailingWork<WriteFailure>& work);
 
   // From any thread of `work`. False, and the work stops, where not all could be written.
   bool write(const std::uint8_t* data, std::size_t len, std::uint64_t position);
 
-  std::optional<WriteFailure> failure() const;
-
  private:
   const int descriptor_;
   const MappedFile mapped_;
-  FileWork& work_;
-  mutable std::mutex mutex_;
-  std::optional<WriteFailure> failure_;
+  FailingWork<WriteFailure>& work_;
 };
 
 }  // namespace warpcipher

@@ -175,7 +175,8 @@ class Joint {
     const std::span<std::uint8_t> memory{memory_ + window.number % windows_.size() * window_len_, window_len_};
     window.results.assign(items.size(), {});
     naming_chunks(chunks_.first_number + items.front().chunk, chunks_.first_number + items.back().chunk, [&] {
-      run_columns(name_, window.columns.make(chunks_, items, memory, window.ivs, false), window.results, window.stream);
+      run_columns(name_, window.columns.make(chunks_, Direction::decrypt, items, memory, chunks_.out, window.ivs),
+                  window.results, window.stream);
       engine_.wait(window.stream);
     });
     const auto bad = std::find_if(window.results.begin(), window.results.end(),

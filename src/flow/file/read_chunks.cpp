@@ -120,7 +120,12 @@ class HostWorker {
   bool decrypt() {
     held_plaintext_ = held_plaintext_ || piece_.is_partial;
     messages_.clear();
-    for (const FilePiece::Item& item : piece_.items) messages_.push_back(message(item));
+    for (const FilePiece::Item& item : piece_.items) {
+      std::uint8_t* const in = buffer_.get() + item.at;
+      messages_.push_back(chunks_.message(item.chunk, Direction::decrypt, in,
+                                          piece_.is_partial ? in : chunks_.out.data() + item.place,
+                                          iv_of(chunks_, item, buffer_.get()), in + chunks_.lengths[item.chunk]));
+    }
     results_.assign(messages_.size(), {});
     reading_.naming(piece_, [&] { run(engine_, messages_, results_); });
     for (std::size_t k = 0; k < results_.size(); ++k) {
@@ -134,25 +139,6 @@ class HostWorker {
                   chunks_.out.data() + item.place);
     }
     return true;
-  }
-
-  Message message(const FilePiece::Item& item) {
-    const std::span<const std::uint8_t> aad = chunks_.aad_of(item.chunk);
-    Message m;
-    m.key = &chunks_.key(item.chunk);
-    m.direction = Direction::decrypt;
-    m.in = buffer_.get() + item.at;
-    m.in_len = m.out_len = chunks_.lengths[item.chunk];
-    m.out = piece_.is_partial ? buffer_.get() + item.at : chunks_.out.data() + item.place;
-    m.iv = iv_of(chunks_, item, buffer_.get());
-    m.iv_len = chunks_.iv_len;
-    m.aad = aad.data();
-    m.aad_len = aad.size();
-    if (m.algorithm().is_aead()) {
-      m.tag = buffer_.get() + item.at + m.in_len;
-      m.tag_len = chunks_.tag_len;
-    }
-    return m;
   }
 
   const std::string_view engine_;
@@ -187,10 +173,10 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
 
 namespace {
 
-class PlainReading : public ReadWork {
+class PlainReading : public FailingWork<ReadFailure> {
  public:
   PlainReading(const PlainBytes& bytes, const ReadOptions& options, std::size_t piece_len)
-      : ReadWork(options.check), bytes_(bytes), cutter_(bytes.out.size(), piece_len) {}
+      : FailingWork(options.check), bytes_(bytes), cutter_(bytes.out.size(), piece_len) {}
 
   // The next piece of `out` for this thread; empty when there is none, or something failed.
   std::span<std::uint8_t> next() {

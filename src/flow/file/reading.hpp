@@ -18,34 +18,11 @@
 
 namespace warpcipher {
 
-// The threads of a read, and its first failure.
-class ReadWork : public FileWork {
- public:
-  using FileWork::FileWork;
-
-  // The first chunk, or byte, is kept: pieces are given out in order, and those that were are finished.
-  void fail(const ReadFailure& failure) {
-    stop();
-    const std::lock_guard lock(mutex_);
-    const auto place = [](const ReadFailure& f) { return std::pair(f.chunk, f.position); };
-    if (!failure_ || place(failure) < place(*failure_)) failure_ = failure;
-  }
-
-  std::optional<ReadFailure> failure() {
-    const std::lock_guard lock(mutex_);
-    return failure_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::optional<ReadFailure> failure_;
-};
-
-class Reading : public ReadWork {
+class Reading : public FailingWork<ReadFailure> {
  public:
   // room: bytes of the buffer that a piece is read into. window_len: as of PieceCutter.
   Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room, std::uint64_t window_len = UINT64_MAX)
-      : ReadWork(options.check), chunks_(chunks), cutter_(chunks, room, window_len) {}
+      : FailingWork(options.check), chunks_(chunks), cutter_(chunks, room, window_len) {}
 
   const FileChunks& chunks() const { return chunks_; }
 

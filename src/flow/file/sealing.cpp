@@ -35,18 +35,11 @@ void check_range(std::size_t chunk, const char* what, std::uint64_t offset, std:
 }
 
 void check_columns(const FileChunks& c) {
-  check_message_count(c.count);
-  check_count("file_offsets", c.file_offsets.size(), c.count, false);
-  check_count("lengths", c.lengths.size(), c.count, false);
-  check_count("key_index", c.key_index.size(), c.count, true);
   check_count("out_offsets", c.out_offsets.size(), c.count, true);
   check_count("aad_offsets", c.aad_offsets.size(), c.count, true);
   check_count("skips", c.skips.size(), c.count, true);
   if (c.skips.size() != c.takes.size()) refuse("skips and takes go together");
   if (c.aad_offsets.size() != c.aad_lengths.size()) refuse("aad_offsets and aad_lengths go together");
-  if (c.keys.empty()) refuse("no key given");
-  check_buffer_len("an IV", c.iv_len);
-  check_buffer_len("a tag", c.tag_len);
   check_buffer_len("out", c.out.size());
   check_buffer_len("aad", c.aad.size());
   if (c.iv_len == 0 && !c.ivs.empty()) refuse("ivs are given, but iv_len is 0");
@@ -55,19 +48,11 @@ void check_columns(const FileChunks& c) {
   if (!c.heads.empty() && (c.has_iv_in_file() || c.count == 0 || c.heads.size() / c.count < c.head_len)) {
     refuse("heads are of each chunk, and of none with an IV in the file");
   }
-  if (c.key_index.empty() && c.keys.size() > 1) {
-    refuse(c.keys.size(), " keys and no key_index: it says which chunk takes which key");
-  }
 }
 
 void check_algorithm(const FileChunks& c) {
   const Algorithm& algorithm = c.algorithm();
   const std::string name(algorithm.name);
-  for (const Key* const key : c.keys) {
-    if (&key->algorithm() != &algorithm) {
-      refuse("all keys of a file's chunks have one algorithm: got ", name, " and ", key->algorithm().name);
-    }
-  }
   if (!c.is_authenticated) {
     if (algorithm.mode.id == Mode::ctr && !c.has_mac() && c.tag_len == 0 && c.aad.empty()) return;
     refuse("chunks without tags are in CTR, got ", name);
@@ -194,10 +179,6 @@ void check_each(const FileChunks& c) {
     check_range(i, "out", place, c.take(i), c.out.size());
     next = place + c.take(i);
     if (!c.aad_offsets.empty()) check_range(i, "aad", c.aad_offsets[i], c.aad_lengths[i], c.aad.size());
-    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) {
-      refuse_chunk(i, "key index " + std::to_string(c.key_index[i]) + ", but there are " +
-                          std::to_string(c.keys.size()) + " keys");
-    }
   }
 }
 
@@ -243,7 +224,49 @@ void add_counter(std::uint8_t* nonce, std::size_t len, std::uint64_t number, uns
 
 }  // namespace
 
+Message SealedChunks::message(std::size_t i, Direction direction, const std::uint8_t* in, std::uint8_t* out,
+                              const std::uint8_t* iv, std::uint8_t* tag) const {
+  const std::span<const std::uint8_t> data = aad_of(i);
+  Message m;
+  m.key = &key(i);
+  m.direction = direction;
+  m.in = in;
+  m.out = out;
+  m.in_len = m.out_len = lengths[i];
+  m.iv = iv;
+  m.iv_len = iv_len;
+  m.aad = data.data();
+  m.aad_len = data.size();
+  if (m.algorithm().is_aead()) {
+    m.tag = tag;
+    m.tag_len = tag_len;
+  }
+  return m;
+}
+
+void check_sealed_chunks(const SealedChunks& c) {
+  check_message_count(c.count);
+  check_count("file_offsets", c.file_offsets.size(), c.count, false);
+  check_count("lengths", c.lengths.size(), c.count, false);
+  check_count("key_index", c.key_index.size(), c.count, true);
+  check_buffer_len("an IV", c.iv_len);
+  check_buffer_len("a tag", c.tag_len);
+  if (c.keys.empty()) refuse("no key given");
+  for (const Key* const key : c.keys) {
+    if (&key->algorithm() == &c.algorithm()) continue;
+    refuse("all keys of a file's chunks have one algorithm: got ", c.algorithm().name, " and ", key->algorithm().name);
+  }
+  if (c.key_index.empty() && c.keys.size() > 1) {
+    refuse(c.keys.size(), " keys and no key_index: it says which chunk takes which key");
+  }
+  for (std::size_t i = 0; i < c.key_index.size(); ++i) {
+    if (c.key_index[i] < c.keys.size()) continue;
+    refuse_chunk(i, joined("key index ", c.key_index[i], ", but there are ", c.keys.size(), " keys"));
+  }
+}
+
 void check_file_chunks(const FileChunks& c) {
+  check_sealed_chunks(c);
   check_columns(c);
   check_algorithm(c);
   check_apart_from_out(c);

@@ -105,6 +105,10 @@ struct SealedChunks : Sealing {
     return aad_offsets.empty() ? aad : aad.subspan(aad_offsets[i], aad_lengths[i]);
   }
   const Key& key(std::size_t i) const { return *keys[key_index.empty() ? 0 : key_index[i]]; }
+
+  // Chunk i in host memory as an engine takes it. tag: of an AEAD.
+  Message message(std::size_t i, Direction direction, const std::uint8_t* in, std::uint8_t* out, const std::uint8_t* iv,
+                  std::uint8_t* tag) const;
 };
 
 // Chunks to read, and where their plaintext goes. A chunk lies in the file as
@@ -132,6 +136,10 @@ struct FileChunks : SealedChunks {
   std::uint64_t take(std::size_t i) const { return takes.empty() ? lengths[i] : takes[i]; }
   bool is_whole(std::size_t i) const { return take(i) == lengths[i]; }
 };
+
+// Throws Error{invalid_argument} where the columns' lengths, the keys or their numbers cannot be right, in either
+// direction.
+void check_sealed_chunks(const SealedChunks& chunks);
 
 // Throws Error{invalid_argument} that names the chunk where the columns cannot be right: lengths of columns, a range
 // outside of its buffer, outputs that overlap, anything that is read and overlaps `out`, an algorithm that

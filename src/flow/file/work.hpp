@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -190,6 +191,29 @@ class FileWork {
   std::atomic<bool> stopped_{false}, has_thrown_{false};
   std::mutex mutex_;
   std::exception_ptr exception_;
+};
+
+// The same with what fails: the first by its place() is kept. Where pieces are given out in order, those before it are
+// done or fail too.
+template <class Failure>
+class FailingWork : public FileWork {
+ public:
+  using FileWork::FileWork;
+
+  void fail(const Failure& failure) {
+    stop();
+    const std::lock_guard lock(mutex_);
+    if (!failure_ || failure.place() < failure_->place()) failure_ = failure;
+  }
+
+  std::optional<Failure> failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Failure> failure_;
 };
 
 // Runs call(); an Error of it says which chunks it was about.

@@ -29,20 +29,10 @@ void check_entries(const char* what, std::size_t got, std::size_t expected) {
 }
 
 void check(const ChunksToWrite& c) {
-  check_message_count(c.count);
-  check_entries("file_offsets", c.file_offsets.size(), c.count);
-  check_entries("lengths", c.lengths.size(), c.count);
-  if (!c.key_index.empty()) check_entries("key_index", c.key_index.size(), c.count);
-  if (c.keys.empty()) refuse("no key given");
-  if (c.key_index.empty() && c.keys.size() > 1) refuse("several keys and no key_index");
+  check_sealed_chunks(c);
   if (!c.heads.empty() || !c.aad.empty()) refuse("a device writes chunks without heads and associated data");
-  const Algorithm& algorithm = c.keys[0]->algorithm();
-  for (const Key* const key : c.keys) {
-    if (&key->algorithm() != &algorithm) refuse("all keys of a file's chunks have one algorithm");
-  }
+  const Algorithm& algorithm = c.algorithm();
   if (!algorithm.is_aead()) refuse(algorithm.name, " authenticates nothing: expected an AEAD");
-  check_buffer_len("an IV", c.iv_len);
-  check_buffer_len("a tag", c.tag_len);
   check_entries("ivs", c.ivs.size(), c.count * c.iv_len);
   if (!c.tags.empty()) check_entries("tags", c.tags.size(), c.count * c.tag_len);
   std::uint64_t text_len = 0, parts_len = 0;
@@ -53,7 +43,6 @@ void check(const ChunksToWrite& c) {
              most_device_chunk_len, " at most");
     }
     if (c.file_offsets[i] > most_offset) refuse(chunk, " lies beyond byte 2^62 of the file");
-    if (!c.key_index.empty() && c.key_index[i] >= c.keys.size()) refuse(chunk, " has a key index without a key");
     text_len += c.lengths[i];
   }
   for (const TextPart& part : c.parts) {
@@ -85,14 +74,14 @@ class Writing {
 
   template <class Body>
   std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
-    if (!target_.failure()) work_.run(threads, body);
-    return target_.failure();
+    if (!work_.failure()) work_.run(threads, body);
+    return work_.failure();
   }
 
   template <class Slot, class... More>
   std::optional<WriteFailure> run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
-    if (!target_.failure()) work_.run_slots<Slot>(threads, engine, more...);
-    return target_.failure();
+    if (!work_.failure()) work_.run_slots<Slot>(threads, engine, more...);
+    return work_.failure();
   }
 
  protected:
@@ -100,7 +89,7 @@ class Writing {
 
  private:
   const TextParts parts_;
-  FileWork work_;
+  FailingWork<WriteFailure> work_;
   FileTarget target_;
 };
 
@@ -198,29 +187,17 @@ class WriteSlot {
                                  }
                                  filled += len;
                                });
-    in_offsets_.clear();
-    out_offsets_.clear();
-    std::uint64_t in = 0, out = 0;
+    items_.clear();
+    std::uint64_t out = 0;
+    std::size_t in = 0;
     for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
-      in_offsets_.push_back(in);
-      out_offsets_.push_back(out);
-      in += chunks_.lengths[i];
+      items_.push_back({i, in, out});
+      in += static_cast<std::size_t>(chunks_.lengths[i]);
       out += ChunkWriting::room_of(chunks_, i);
     }
-    Columns columns;
-    columns.direction = Direction::encrypt;
-    columns.memory = Memory::device;
-    columns.count = piece_.count;
-    columns.in = {text_, piece_.text_len};
-    columns.in_offsets = in_offsets_;
-    columns.in_lengths = chunks_.lengths.subspan(piece_.first, piece_.count);
-    columns.out = {sealed_, piece_.len};
-    columns.out_offsets = out_offsets_;
-    columns.tag_len = chunks_.tag_len;
-    columns.iv_len = chunks_.iv_len;
-    columns.ivs = chunks_.ivs.subspan(piece_.first * chunks_.iv_len, piece_.count * chunks_.iv_len);
-    choose_keys(columns, chunks_, piece_.first, piece_.count, key_index_);
     results_.assign(piece_.count, {});
+    const Columns& columns =
+        columns_.make(chunks_, Direction::encrypt, items_, {text_, piece_.text_len}, {sealed_, piece_.len});
     const Status status = run_columns(name_, columns, results_, stream);
     if (status != Status::ok) throw Error(status, "encryption failed");
     engine_.copy_to_host(pinned_, sealed_, piece_.len, stream);
@@ -247,8 +224,8 @@ class WriteSlot {
   std::uint8_t* text_ = nullptr;
   WrittenPiece piece_;
   bool is_loaded_ = false;
-  std::vector<std::uint64_t> in_offsets_, out_offsets_;
-  std::vector<std::uint32_t> key_index_;
+  std::vector<FilePiece::Item> items_;
+  PieceColumns columns_;
   std::vector<Result> results_;
 };
 

@@ -43,6 +43,8 @@ struct WriteOptions {
 struct WriteFailure {
   std::uint64_t position;
   int error;  // errno
+
+  std::uint64_t place() const { return position; }
 };
 
 // Returns when all is written, or why it is not: then parts of it are. engine: as of run(). What is on the streams that

@@ -232,7 +232,7 @@ def test_lengths_that_are_not_authentic_take_no_memory_without_bound(
     chunk = array("Q", (0, len(data), 0, 0, True, True))  # SealedChunk: with a dictionary
     out = bytearray(len(data))
     _, _, failure = _native.open_chunks(
-        data, 0, chunk, [KEY], array("Q", [0]), False, b"", out, 0, "auto", 0
+        data, chunk, [KEY], array("Q", [0]), False, b"", out, 0, "auto", 0
     )
     assert failure[:3] == says[:3]
     assert failure[3].startswith(says[3])
