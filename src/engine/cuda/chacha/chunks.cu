@@ -463,12 +463,13 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks) {
 void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass,
                 const TextPieces& pieces) {
   Upload memory;
-  const auto powers = memory.reserve_on_device<std::uint32_t>(Factors::words_for(batch.messages));
-  const auto sums = memory.reserve_on_device<Element>(tags.chunks);
+  const bool are_made = tags.factors != nullptr;
+  const auto powers = memory.reserve_on_device<std::uint32_t>(are_made ? 0 : Factors::words_for(batch.messages));
+  const auto sums = memory.reserve_on_device<Element>(are_made ? 0 : tags.chunks);
   memory.allocate(stream);
-  const Factors factors{memory.device(powers), batch.messages};
-  make_factors(device, stream, tags.r, factors);
-  const Work work{batch, tags, factors, memory.device(sums), pieces};
+  const Factors factors{are_made ? tags.factors : memory.device(powers), batch.messages};
+  if (!are_made) make_factors(device, stream, tags.r, factors);
+  const Work work{batch, tags, factors, are_made ? tags.sums : memory.device(sums), pieces};
   switch (pass) {
     case Pass::encrypt: return run<Pass::encrypt>(device, stream, work);
     case Pass::hash: return run<Pass::hash>(device, stream, work);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cipher/chacha.hpp"
 #include "cipher/poly1305.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
@@ -13,6 +14,8 @@
 #include "message/pieces.hpp"
 
 namespace warpcipher::cuda::chacha {
+
+namespace ciphers = warpcipher::chacha;
 
 inline constexpr std::uint32_t block_len = 64;
 inline constexpr std::uint32_t hash_blocks_of_block = block_len / 16;  // Poly1305's
@@ -92,6 +95,9 @@ struct Tags {
   std::uint64_t most_blocks;   // of one message, AAD and text
   std::uint32_t* verdicts;     // nullptr: tags are written. Else 1 if the tag matches, or 0
   bool are_sums;               // Message::is_part: instead of tags
+  // Of few messages: Factors::words that derive_on_host() has made, and an element for each chunk. Else nullptr.
+  std::uint32_t* factors = nullptr;
+  poly1305::Element* sums = nullptr;
 };
 
 // --- The kernels of the family; choose.hpp chooses. Host code only, so that the choice can be tested without a GPU.
@@ -153,5 +159,10 @@ void prepare(const Device& device, Stream stream, const Preparation& preparation
 
 // The powers of each r.
 void make_factors(const Device& device, Stream stream, const Block* r, const Factors& factors);
+
+// The same of one message by the host: its key stream from block 1 on, the second half of its one-time key, and its
+// factors. All in host memory.
+void derive_on_host(const ciphers::MessageKey& key, KeyStream& stream, Block& s, const Factors& factors,
+                    std::uint32_t message);
 
 }  // namespace warpcipher::cuda::chacha

@@ -12,7 +12,6 @@
 
 namespace warpcipher::cuda::chacha {
 
-namespace ciphers = warpcipher::chacha;
 using ciphers::double_round, ciphers::first_row, ciphers::quarter_round, ciphers::round_of_columns,
     ciphers::round_of_diagonals;
 

@@ -27,6 +27,10 @@
 #include "message/key.hpp"
 #include "mode/algorithm.hpp"
 
+namespace warpcipher {
+struct Message;
+}
+
 namespace warpcipher::cuda {
 
 // The keys of a stream cipher's batch in device memory: their bytes, and the GPU's derivations from them and from each
@@ -44,14 +48,33 @@ class StreamKeys {
   // case.
   void derive(const DeviceBatch& batch, const Speculation& speculation = {});
 
+  // Few messages of an AEAD, of which none is a part: the host derives. Call reserve() before `upload` is allocated,
+  // fill() for each message after that.
+  void reserve(Upload& upload, std::uint32_t messages, std::uint64_t most_chunks);
+  void fill(Upload& upload, const Message& message, std::uint32_t number);
+
   // Device memory, after derive(). AEADs: the halves of the one-time keys, a block for each message.
   const chacha::KeyStream* streams() const { return streams_; }
   const Block* r() const { return r_; }
   const Block* s() const { return s_; }
+  // As of chacha::Tags.
+  std::uint32_t* factors() const { return factors_; }
+  poly1305::Element* sums() const { return sums_; }
 
  private:
+  struct OfHost {
+    Upload::Array<chacha::KeyStream> streams;
+    Upload::Array<Block> s;
+    Upload::Array<std::uint32_t> factors;
+    Upload::Array<poly1305::Element> sums;
+    std::uint32_t messages;
+  };
+
   const std::uint8_t* bytes_ = nullptr;
   std::optional<Upload> memory_;
+  OfHost of_host_{};
+  std::uint32_t* factors_ = nullptr;
+  poly1305::Element* sums_ = nullptr;
   chacha::KeyStream* streams_ = nullptr;
   Block* r_ = nullptr;
   Block* s_ = nullptr;
@@ -77,10 +100,6 @@ void start_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts, Spec
 // The keys that AES-GCM-SIV derives for each message of a batch from its key and its nonce (RFC 8452, section 4). The
 // host derives the keys of a single message, so that kernels can have them as parameters; the GPU derives those
 // of many.
-namespace warpcipher {
-struct Message;
-}
-
 namespace warpcipher::cuda {
 
 struct DeviceBatch;

@@ -189,8 +189,9 @@ chacha::Messages messages_of(const DeviceBatch& b, std::uint32_t* verdicts) {
 }
 
 chacha::Tags tags_of(const DeviceBatch& b, std::uint32_t* verdicts) {
-  return {b.hashes.views,        b.hashes.first_chunk,      b.stream_keys->r(), b.stream_keys->s(), b.hashes.chunks,
-          b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,           b.are_parts};
+  return {b.hashes.views,  b.hashes.first_chunk,     b.stream_keys->r(),        b.stream_keys->s(),
+          b.hashes.chunks, b.hashes.chunk_blocks,    b.hashes.work.most_blocks, verdicts,
+          b.are_parts,     b.stream_keys->factors(), b.stream_keys->sums()};
 }
 
 }  // namespace
@@ -211,6 +212,25 @@ void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
   chacha::prepare(b.device, b.stream,
                   {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), b.are_parts, streams_, r_, s_},
                   speculation);
+}
+
+// Arrays that only kernels write come last.
+void StreamKeys::reserve(Upload& upload, std::uint32_t messages, std::uint64_t most_chunks) {
+  of_host_.streams = upload.reserve<chacha::KeyStream>(messages);
+  of_host_.s = upload.reserve<Block>(messages);
+  of_host_.factors = upload.reserve<std::uint32_t>(chacha::Factors::words_for(messages));
+  of_host_.sums = upload.reserve_on_device<poly1305::Element>(most_chunks);
+  of_host_.messages = messages;
+}
+
+void StreamKeys::fill(Upload& upload, const Message& message, std::uint32_t number) {
+  const chacha::ciphers::MessageKey key(message.key->bytes(), message.iv, message.iv_len);
+  chacha::derive_on_host(key, upload.host(of_host_.streams)[number], upload.host(of_host_.s)[number],
+                         {upload.host(of_host_.factors), of_host_.messages}, number);
+  streams_ = upload.device(of_host_.streams);
+  s_ = upload.device(of_host_.s);
+  factors_ = upload.device(of_host_.factors);
+  sums_ = upload.device(of_host_.sums);
 }
 
 void derive_stream_keys(const DeviceBatch& b) {

@@ -90,6 +90,12 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   const bool masks_on_host = batch_.is_gcm() && derived_on_host && count <= most_masks_of_host;
   masks_ = masks_on_host ? upload_.reserve<Block>(count) : upload_.reserve_on_device<Block>(has_masks ? count : 0);
   if (masks_on_host) reserve_powers();
+  const bool streams_on_host =
+      batch_.is_chacha() && batch_.algorithm.is_aead() && !batch_.are_parts && count <= most_masks_of_host;
+  if (streams_on_host) {
+    const std::uint64_t blocks = batch_.hashes.work.blocks;
+    stream_keys_.reserve(upload_, batch_.messages, blocks / chacha::chunk_blocks_for(device, blocks) + count);
+  }
   if (pieces_) pieces_->reserve_on_device(upload_);
   upload_.allocate(stream);
 
@@ -113,6 +119,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
     upload_.host(views_)[i].start = start.counter;
   }
   std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
+  for (std::uint32_t i = 0; streams_on_host && i < count; ++i) stream_keys_.fill(upload_, group[i], i);
   if (is_lone_siv) siv_keys_.fill(upload_);
   if (derived_on_host) aes_keys_.fill(upload_);
   for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
