@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher parquet`: info, decrypt, encrypt, rekey."""
+"""`warpcipher parquet`: info, decrypt, encrypt, rekey, rewrap."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -403,3 +404,70 @@ def rekey(
             return wc.parquet.rekey(file, target, None, config, progress=progress)
 
     run.each(change)
+
+
+class _Client:
+    """The client of a KMS, whose errors are those of a file that is refused."""
+
+    def __init__(self, place: str) -> None:
+        """place: MODULE:NAME. Raises CliError."""
+        module, colon, name = place.partition(":")
+        try:
+            self._client = getattr(importlib.import_module(module), name)()
+        except (ImportError, AttributeError, ValueError) as error:
+            why = str(error) if colon else "expected MODULE:NAME"
+            raise usage(f"--kms {shown(place)}: {why}") from None
+
+    def wrap_key(self, key: bytes, master: str, /) -> bytes | str:
+        return cast("bytes | str", self._asked("wrap_key", key, master))
+
+    def unwrap_key(self, wrapped: Any, master: str, /) -> bytes:
+        return cast("bytes", self._asked("unwrap_key", wrapped, master))
+
+    def _asked(self, call: str, *arguments: Any) -> object:
+        try:
+            return getattr(self._client, call)(*arguments)
+        except Exception as error:  # of any library
+            raise PermissionError(f"{call} of the KMS: {type(error).__name__}: {error}") from error
+
+
+@parquet.command(cls=Command, epilog=EPILOG)
+@PATHS
+@option("--kms MODULE:NAME", "What makes the client of the KMS, in a Python module.", required=True)
+@option("--master masters OLD=NEW", "The new id of a master key; may be repeated.", multiple=True)
+@AAD_PREFIX
+@option("-o --output OUT", "Write OUT and leave the one FILE as it is.")
+@FORCE
+@option("--copy", "URLs: read and write all of a file, where its store cannot copy it.")
+def rewrap(
+    paths: tuple[str, ...],
+    kms: str,
+    masters: tuple[str, ...],
+    aad_prefix: str | None,
+    output: str | None,
+    force: bool,
+    copy: bool,
+) -> None:
+    """Wrap the data keys of files under other master keys of a KMS, or their present versions.
+
+    The footer is written again, or the key material beside FILE; no page is decrypted. FILE may be
+    a URL: the store copies the pages (S3). NAME is called for a client, as pyarrow knows them, with
+    wrap_key and unwrap_key.
+
+    \b
+    warpcipher parquet rewrap --kms my_kms:Client --master 2026=2027 people.parquet
+    """
+    pairs = [entry.split("=") for entry in masters]
+    if any(len(pair) != 2 for pair in pairs) or len(dict(pairs)) != len(pairs):
+        raise usage("--master takes OLD=NEW, once for each OLD")
+    if output is not None and len(paths) > 1:
+        raise usage("--output takes one FILE")
+    found, looks = wc.parquet.KmsKeys(_Client(kms)), Looks()
+    how: Any = {"aad_prefix": encoded(aad_prefix), "replace": force, "copy": copy}
+    for path in paths:
+        count = looks.at(
+            path, lambda path: wc.parquet.rewrap(path, found, dict(pairs), output, **how)
+        )
+        if count is not None:
+            click.echo(f"{shown(path)}: {counted(count, 'key')} wrapped again", err=True)
+    looks.end()

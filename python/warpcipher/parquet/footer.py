@@ -106,7 +106,7 @@ def read_footer(
     if magic == ENCRYPTED_MAGIC:
         if keys is None:
             raise NoKeysError("the footer is encrypted: give keys")
-        ring = KeyRing(keys, source.path)
+        ring = KeyRing(keys, source.place)
         return _read_encrypted(data, ring, aad_prefix, engine), ring
     fields, end = read(data, md.OUTLINE_SHAPE, "the footer")
     algorithm = md.substruct(fields, md.ENCRYPTION_ALGORITHM)
@@ -126,7 +126,7 @@ def read_footer(
         )
     if keys is None:
         raise NoKeysError("columns of the file are encrypted: give keys")
-    ring = KeyRing(keys, source.path)
+    ring = KeyRing(keys, source.place)
     crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
     metadata = md.binary(fields, md.FOOTER_KEY_METADATA, "the footer's key metadata") or b""
     key = None

@@ -35,7 +35,7 @@ class NoKeysError(ValueError):
 
 
 class KeyRing:
-    """Finds keys, and asks for each once. path: of the file, None where it has none here:
+    """Finds keys, and asks for each once. path: of the file, or its URL, None where it has none:
     `KmsKeys` may find key material beside it."""
 
     def __init__(self, keys: Keys, path: str | None = None) -> None:

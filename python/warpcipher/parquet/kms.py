@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 import os
 import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias, Union
 
 import warpcipher as wc
 
+from .. import stores
 from .._descriptors import open_seekable
 from ..formats import FormatError
 from ..formats.whole import write_whole
@@ -48,16 +49,15 @@ class KmsClient(Protocol):
 class KmsKeys:
     """Keys from a KMS, for `keys=`, and for `encrypt`.
 
-    client: wraps and unwraps. table: where key material is not in the table itself, the path of the
-    table, one Parquet file: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it, and
-    `save` writes it. None: to read, material is found beside each file that has a path on this
-    machine. What a file says of a KMS' instance and URL is not used: the client is the
-    caller's.
+    client: wraps and unwraps. table: where key material is not in the table itself, the path or URL
+    of the table, one Parquet file: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it,
+    and `save` writes it. None: to read, material is found beside each file that has a path or URL.
+    What a file says of a KMS' instance and URL is not used: the client is the caller's.
     """
 
     def __init__(self, client: KmsClient, table: TableLike | None = None) -> None:
         self._client = client
-        self._table = None if table is None else Path(table)
+        self._table = None if table is None else os.fspath(stores.local_path(table))
         self._external: dict[str, str] | None = None
         self._new: dict[str, str] = {}
         self._keks: dict[tuple[str, str], bytes] = {}
@@ -106,15 +106,14 @@ class KmsKeys:
     def _look_up(self, reference: str) -> dict[str, Any]:
         if self._table is None:
             raise ValueError(
-                "the key material lies in a file of its own, beside a table that has no path on "
-                "this machine: name its copy here with KmsKeys(client, table=...)"
+                "the key material lies in a file of its own, beside a table that has no path or "
+                "URL here: name its copy with KmsKeys(client, table=...)"
             )
         if self._external is None:
-            path = material_path(self._table)
-            self._external = _parse(_read(path), path.name)
+            self._external = _read(material_path(self._table))
         found = self._external.get(reference)
         if not isinstance(found, str):
-            raise FormatError(f"{material_path(self._table).name} has no key {reference!r}")
+            raise FormatError(f"{_name(material_path(self._table))} has no key {reference!r}")
         return _parse(found.encode(), f"the key material of {reference!r}")
 
     def rotate_master_keys(
@@ -135,10 +134,10 @@ class KmsKeys:
                 "table=...). `rewrap` also writes material in the table itself again"
             )
         path = material_path(self._table)
-        self._external = _parse(_read(path), path.name)
+        self._external = _read(path)
         rotation = Rotation(self, masters or {}, client)
         rotated = {name: rotation.of_material(self._look_up(name)) for name in self._external}
-        rotation.check(path.name)
+        rotation.check(_name(path))
         _write(path, rotated)
         self._external = None
         return len(rotated)
@@ -228,7 +227,7 @@ class KmsKeys:
         if self._table is None or not self._new:
             raise ValueError("there is no key material to write beside a table")
         path = material_path(self._table)
-        if path.exists() and not replace:
+        if not replace and _is_there(path):
             raise FileExistsError(
                 f"{path} exists, and a file may need its keys: save(replace=True) replaces it"
             )
@@ -288,22 +287,36 @@ def is_external(metadata: bytes) -> bool:
     return _parse(metadata, "the key metadata").get("internalStorage") is False
 
 
-def material_path(table: TableLike) -> Path:
-    """Where the external key material of a table lies."""
-    path = Path(table)
-    return path.with_name(f"_KEY_MATERIAL_FOR_{path.name}.json")
+def material_path(table: TableLike) -> str:
+    """Where the external key material of a table lies: a path or a URL."""
+    folder, slash, name = os.fspath(table).rpartition("/")
+    return f"{folder}{slash}_KEY_MATERIAL_FOR_{name}.json"
 
 
-def _read(path: Path) -> bytes:
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_there(path: str) -> bool:
+    try:
+        (stores.stat if stores.is_url(path) else os.stat)(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _read(path: str) -> dict[str, Any]:
     """A file of key material, which others may have put there."""
-    with open(path, "rb", opener=open_seekable) as file:
+    is_url = stores.is_url(path)
+    file: Any = stores.open_object(path) if is_url else io.FileIO(path, opener=open_seekable)
+    with file:
         data = file.read(_LONGEST + 1)
     if len(data) > _LONGEST:
-        raise FormatError(f"{path.name} has more than {_LONGEST} bytes: that is not key material")
-    return data
+        raise FormatError(f"{_name(path)} has more than {_LONGEST} bytes: that is not key material")
+    return _parse(data, _name(path))
 
 
-def _write(path: Path, materials: dict[str, str]) -> None:
+def _write(path: str, materials: dict[str, str]) -> None:
     with writing(path) as file:
         write_whole(file, memoryview(json.dumps(materials).encode()))
 

@@ -4,9 +4,12 @@ beside it, is written again."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections.abc import Mapping
 
+from .. import stores
 from .._descriptors import copy_range, steady
 from .._new_file import replaced
 from ..formats.whole import write_whole
@@ -15,6 +18,8 @@ from .footer import read_footer, seal_footer, tail
 from .kms import KmsClient, KmsKeys, Rotation, TableLike, is_external
 from .storage import Source
 from .thrift import BINARY
+
+PIECE = 8 << 20
 
 
 def rewrap(
@@ -26,23 +31,25 @@ def rewrap(
     client: KmsClient | None = None,
     aad_prefix: bytes | None = None,
     replace: bool = True,
+    copy: bool = False,
 ) -> int:
     """Wraps the data keys of a table again, and returns how many. No page is read: key material in
     the table costs a footer, material beside it a file of JSON (`KmsKeys.rotate_master_keys`).
 
-    table:      the path of one Parquet file. keys: unwrap its keys.
+    table:      the path or URL of one Parquet file. keys: unwrap its keys.
     masters:    ids of master keys to the ids that take their place. Others stay, and the KMS wraps
                 under its present version of them. client: wraps, where another KMS does.
     out:        the file that is written; None replaces the table in one step. Not for material that
                 lies beside the table.
     aad_prefix: of a table that does not store it. replace: False raises FileExistsError where `out`
-                exists.
+                exists. copy: a table at a URL is read and written, all of it, where its store
+                cannot copy all but the footer (S3 can).
     The footer is authenticated first. The data keys stay the same: `rekey` takes fresh ones. Raises
     InvalidTag, FormatError, ValueError (a master key that no key of the table has), OSError, and
     the client's errors; then nothing was written.
     """
     with Source(table) as source:
-        if source.path is None:
+        if source.place is None:
             raise TypeError(f"table is {type(table).__name__}: expected the path of one file")
         magic, data = tail(source)
         footer, ring = read_footer(source, keys, aad_prefix, check_footer=True, engine="auto")
@@ -71,13 +78,43 @@ def rewrap(
             (footer.prefix, footer.stored),
             encrypted=footer.encrypted,
         )
+        kept, end = source.size - 8 - len(data), end + magic
+        place = source.place if out is None else stores.local_path(os.fspath(out))
+        if source.url is not None or stores.is_url(place):
+            _write_object(source, kept, end, place, replace=out is None or replace, copy=copy)
+            return rotation.count
         before = os.fstat(source.descriptor)
         mode = before.st_mode & 0o777
-        place = table if out is None else out
         with (
             replaced(place, replace=out is None or replace, permissions=mode) as target,
             steady(source.descriptor, before),
         ):
-            copy_range(source.descriptor, target.fileno(), 0, source.size - 8 - len(data))
-            write_whole(target, memoryview(end + magic))
+            copy_range(source.descriptor, target.fileno(), 0, kept)
+            write_whole(target, memoryview(end))
     return rotation.count
+
+
+def _write_object(
+    source: Source, kept: int, end: bytes, place: str, *, replace: bool, copy: bool
+) -> None:
+    """Writes a table, of which or to which there is a URL: `kept` bytes of `source`, and `end`."""
+    if source.url is not None and stores.is_url(place):
+        if not replace:
+            with contextlib.suppress(FileNotFoundError):
+                stores.stat(place)
+                raise FileExistsError(errno.EEXIST, "there is an object of this name", place)
+        if stores.replace_end(source.url, kept, end, dest=place, version=source.version):
+            return
+        if place == source.url and not copy:
+            raise ValueError(
+                "the store cannot copy all but the end of an object: copy=True (--copy) reads and "
+                "writes all of it, or name an output"
+            )
+    with (
+        stores.writing(place, replace=replace, size=source.size)
+        if stores.is_url(place)
+        else replaced(place, replace=replace)
+    ) as target:
+        for begin in range(0, kept, PIECE):
+            write_whole(target, source.read(begin, min(PIECE, kept - begin)))
+        write_whole(target, memoryview(end))

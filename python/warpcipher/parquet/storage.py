@@ -73,6 +73,16 @@ class Source(Closed):
         return self.name if self._descriptor >= 0 else None
 
     @property
+    def place(self) -> str | None:
+        """Its path, or its URL."""
+        return self.path or self.url
+
+    @property
+    def version(self) -> str | None:
+        """Of an object at a URL, where its store has them."""
+        return self._file.info.version if self.url is not None else None
+
+    @property
     def identity(self) -> tuple[int, int] | None:
         """Device and inode; None for a file that is not on this machine."""
         return identity_of(self._descriptor if self._descriptor >= 0 else self._file)

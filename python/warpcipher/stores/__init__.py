@@ -142,7 +142,16 @@ def replace_beginning(
     """
     store, path = store_of(url)
     other, target = (store, path) if dest is None else store_of(dest)
-    return store.replace_beginning(path, old_length, beginning, other, target, version, replaces)
+    return store.replace_part(path, 0, old_length, beginning, other, target, version, replaces)
+
+
+def replace_end(
+    url: str, begin: int, end: bytes, *, dest: str | None = None, version: str | None = None
+) -> bool:
+    """As `replace_beginning`: `end` takes the place of all from byte `begin` on."""
+    store, path = store_of(url)
+    other, target = (store, path) if dest is None else store_of(dest)
+    return store.replace_part(path, begin, None, end, other, target, version, None)
 
 
 __all__ = [
@@ -155,6 +164,7 @@ __all__ = [
     "open_object",
     "remove",
     "replace_beginning",
+    "replace_end",
     "stat",
     "writing",
 ]

@@ -171,11 +171,12 @@ class S3Store(cloud.CloudStore):
         with self.told(path):
             self.client.delete_object(Bucket=self.bucket, Key=path)
 
-    def replace_beginning(
+    def replace_part(
         self,
         path: str,
-        old_length: int,
-        beginning: bytes,
+        begin: int,
+        end: int | None,
+        data: bytes,
         other: Store,
         target: str,
         version: str | None,
@@ -188,29 +189,34 @@ class S3Store(cloud.CloudStore):
         with self.told(path):
             found = self.client.head_object(Bucket=self.bucket, Key=path)
             size, version = found["ContentLength"], version or found["ETag"]
-            if found["ETag"] != version or size < old_length:
+            end = size if end is None else end
+            if found["ETag"] != version or size < end:
                 raise changed(self.url(path))
-            copied = min(size, old_length + max(0, LEAST_PART - len(beginning)))
-            if copied > old_length:
-                info = ObjectInfo(self.url(path), size, 0, version)
-                beginning += bytes(self.read(path, old_length, copied - old_length, info))
+            info = ObjectInfo(self.url(path), size, 0, version)
+            if 0 < (short := begin % COPIED_PART) < LEAST_PART:
+                begin -= short
+                data = bytes(self.read(path, begin, short, info)) + data
+            copied = min(size, end + max(0, LEAST_PART - len(data)))
+            if copied > end:
+                data += bytes(self.read(path, end, copied - end, info))
             if other.url(target) == self.url(path):
                 replaces = version
             condition = {"IfMatch": replaces} if replaces else {}
             kept = other._kept(target) if replaces else self._kept(path)
-            if copied == size:
+            if not begin and copied == size:
                 with other.told(target):
                     other.client.put_object(
-                        Bucket=other.bucket, Key=target, Body=beginning, **condition, **kept
+                        Bucket=other.bucket, Key=target, Body=data, **condition, **kept
                     )
                 return True
-            parts = Parts(other, target, condition, part=len(beginning), **kept)
+            parts = Parts(other, target, condition, part=len(data), **kept)
+            source = {"Bucket": self.bucket, "Key": path}
             try:
-                parts.send(beginning)
-                source = {"Bucket": self.bucket, "Key": path}
-                for begin in range(copied, size, COPIED_PART):
-                    end = min(begin + COPIED_PART, size)
-                    parts.copy(source, version, begin, end)
+                for start, stop in ((0, begin), (copied, size)):
+                    if start:
+                        parts.send(data)
+                    for at in range(start, stop, COPIED_PART):
+                        parts.copy(source, version, at, min(at + COPIED_PART, stop))
                 parts.close()
             except BaseException as error:
                 parts.__exit__(type(error), error, None)

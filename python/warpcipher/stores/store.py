@@ -79,17 +79,19 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def remove(self, path: str) -> None: ...
 
-    def replace_beginning(
+    def replace_part(
         self,
         path: str,
-        old_length: int,
-        beginning: bytes,
+        begin: int,
+        end: int | None,
+        data: bytes,
         other: Store,
         target: str,
         version: str | None,
         replaces: str | None,
     ) -> bool:
-        """As `stores.replace_beginning`; other: the store that `target` lies in."""
+        """As `stores.replace_beginning`, of the bytes from `begin` to `end` (None: to the last);
+        other: the store that `target` lies in."""
         return False
 
 

@@ -45,7 +45,7 @@ FILES = {
     "load_file of an index": "t.safetensors.index.json",
     "parquet.open": "t",
     "parquet.inspect": "t",
-    "KmsKeys": material_path("t").name,
+    "KmsKeys": Path(material_path("t")).name,
 }
 """What each of these opens of table or model `t`."""
 
@@ -107,7 +107,7 @@ def test_commands_end_at_once(tmp_path: Path) -> None:
 
 
 def test_key_material_without_end_is_not_read(tmp_path: Path) -> None:
-    path = material_path(tmp_path / "t")
+    path = Path(material_path(tmp_path / "t"))
     with path.open("wb") as file:
         file.truncate(1 << 40)  # without a byte on the disk
     keys = parquet.KmsKeys(None, tmp_path / "t")  # type: ignore[arg-type]

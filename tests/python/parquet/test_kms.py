@@ -73,7 +73,7 @@ def test_files_of_pyarrow(
     assert parquet.read_table(path, keys).equals(content)
     # With double wrapping the KMS unwraps one key for each master key.
     assert len(client.asked) == (2 if double else 3)
-    assert material_path(path).exists() != internal
+    assert Path(material_path(path)).exists() != internal
 
 
 @pytest.mark.parametrize("double", [True, False])
@@ -110,9 +110,9 @@ def test_master_keys_are_rotated_without_a_change_of_the_table(
     config = keys.config(**MASTERS, double_wrapping=double)
     parquet.encrypt(write(content, None), path, config)
     keys.save()
-    data, before = path.read_bytes(), json.loads(material_path(path).read_text())
+    data, before = path.read_bytes(), json.loads(Path(material_path(path)).read_text())
     assert keys.rotate_master_keys({"column master": "master of 2027"}) == 3
-    after = json.loads(material_path(path).read_text())
+    after = json.loads(Path(material_path(path)).read_text())
     assert after.keys() == before.keys()
     for name, master in (("footerKey", "footer master"), ("columnKey0", "master of 2027")):
         old, new = (json.loads(each[name]) for each in (before, after))
@@ -148,14 +148,14 @@ def test_a_rotation_that_fails_changes_nothing(tmp_path: Path) -> None:
         keys.rotate_master_keys()
     keys.config(**MASTERS)
     keys.save()
-    before = material_path(path).read_bytes()
+    before = Path(material_path(path)).read_bytes()
     with pytest.raises(ValueError, match="no key under master key 'x': it has column master, foot"):
         keys.rotate_master_keys({"x": "master of 2027"})
     with pytest.raises(PermissionError, match="no master key other"):
         keys.rotate_master_keys({"footer master": "other"})
     with pytest.raises(ValueError, match=r"beside a table.*`rewrap`"):
         parquet.KmsKeys(Kms()).rotate_master_keys()
-    assert material_path(path).read_bytes() == before
+    assert Path(material_path(path)).read_bytes() == before
 
     class Other(Kms):
         def _box(self, master: str) -> wc.aead.AESGCM:
@@ -173,7 +173,7 @@ def test_where_material_is_missing_or_wrong(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     keys = parquet.KmsKeys(Kms(), path)
     key, metadata = keys.new_key("footer master", footer=True)
-    with pytest.raises(ValueError, match=r"here with KmsKeys\(client, table"):
+    with pytest.raises(ValueError, match=r"with KmsKeys\(client, table"):
         parquet.KmsKeys(Kms())(metadata)
     with pytest.raises(FileNotFoundError):
         keys(metadata)
@@ -209,7 +209,7 @@ def test_no_key_is_lost_where_a_table_has_material_already(
     assert other(metadata) == key
     other.save(replace=True)
     assert other(other_metadata) == parquet.KmsKeys(Kms(), path)(other_metadata) == other_key
-    assert [each.name for each in tmp_path.iterdir()] == [material_path(path).name]
+    assert [each.name for each in tmp_path.iterdir()] == [Path(material_path(path)).name]
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     other.save(replace=True)
@@ -266,7 +266,7 @@ def test_material_beside_each_of_several_files_is_found(tmp_path: Path) -> None:
     mapping = {b"": parquet.KmsKeys(Kms()), "s": parquet.KmsKeys(Kms())}
     assert parquet.read_table(tmp_path / "two.parquet", mapping).equals(table())
     data = (tmp_path / "one.parquet").read_bytes()
-    with pytest.raises(ValueError, match=r"no path on this machine: name its copy here with KmsKe"):
+    with pytest.raises(ValueError, match=r"no path or URL here: name its copy with KmsKe"):
         parquet.read_table(data, parquet.KmsKeys(Kms()))
     named = parquet.KmsKeys(Kms(), tmp_path / "one.parquet")
     assert parquet.read_table(data, named).equals(table())

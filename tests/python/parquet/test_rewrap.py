@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from parquet_cases import KEY, encryption, pq, table, write
+import small_s3
+from cli_support import run
+from parquet_cases import KEY, encryption, pa, pq, table, write
 from test_kms import MASTERS, Kms
-from warpcipher import InvalidTag, parquet
+from warpcipher import InvalidTag, parquet, stores
 from warpcipher.formats import FormatError
 from warpcipher.parquet.kms import material_path
 
@@ -68,7 +74,7 @@ def test_both_read_it_under_the_new_master_key(
         assert after[:data] == before[:data]
         assert b"column master" in before or not plaintext_footer
         assert b"column master" not in after
-        assert not material_path(path).exists()
+        assert not Path(material_path(path)).exists()
     else:
         assert after == before
     assert parquet.rewrap(path, parquet.KmsKeys(Kms()), {"master of 2027": "column master"}) == 3
@@ -89,6 +95,100 @@ def test_to_another_file_and_with_a_prefix(tmp_path: Path) -> None:
         if not stored:
             with pytest.raises(ValueError, match="AAD prefix that is not in it"):
                 parquet.read_table(out, keys)
+
+
+@pytest.fixture
+def server() -> Iterator[small_s3.Store]:
+    pytest.importorskip("boto3")
+    pytest.importorskip("obstore")
+    with small_s3.running() as store, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", store.endpoint)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield store
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("rows", [500, 1_500_000])
+def test_at_a_url(server: small_s3.Store, tmp_path: Path, rows: int) -> None:
+    """Of a long table the store copies the pages."""
+    content = pa.table(
+        {name: pa.array(random.Random(1).choices(range(1 << 40), k=rows)) for name in ("a", "s")}
+    )
+    path, keys, url = tmp_path / "t", parquet.KmsKeys(Kms()), "s3://bucket/t"
+    config = keys.config(**MASTERS)
+    parquet.encrypt(write(content, None, row_group_size=rows, data_page_size=1 << 20), path, config)
+    server.put("bucket/t", path.read_bytes())
+    size, is_long = path.stat().st_size, rows > 500
+    assert parquet.rewrap(url, keys, NEW, "s3://bucket/out") == 3
+    client = Kms()
+    found = parquet.read_table("s3://bucket/out", parquet.KmsKeys(client))
+    assert found.equals(content)
+    assert set(client.asked) == {"footer master", "master of 2027"}
+    server.seen.clear()
+    assert parquet.rewrap(url, keys, NEW) == 3
+    assert (server.count("copy") > 0) == is_long
+    assert sum(len(request.body) for request in server.seen) < (6 << 20 if is_long else 2 * size)
+    data = path.read_bytes()
+    kept = size - 8 - int.from_bytes(data[-8:-4], "little")
+    assert server.objects["bucket/t"][0][:kept] == data[:kept]
+    with pytest.raises(FileExistsError):
+        parquet.rewrap(url, keys, out="s3://bucket/out", replace=False)
+    parquet.rewrap(url, keys, out=tmp_path / "back")
+    assert parquet.read_table(tmp_path / "back", keys).equals(content)
+    parquet.rewrap(tmp_path / "back", keys, out="s3://bucket/again")
+    assert parquet.read_table("s3://bucket/again", keys).equals(content)
+    assert not server.uploads
+
+
+def test_material_beside_a_table_at_a_url() -> None:
+    url = "memory://rewrap/t"
+    beside = parquet.KmsKeys(Kms(), url)
+    parquet.encrypt(write(CONTENT, None), url, beside.config(**MASTERS))
+    beside.save()
+    with pytest.raises(FileExistsError, match="_KEY_MATERIAL_FOR_t"):
+        beside.save()
+    assert parquet.rewrap(url, parquet.KmsKeys(Kms()), NEW) == 3
+    client = Kms()
+    assert parquet.read_table(url, parquet.KmsKeys(client)).equals(CONTENT)
+    assert set(client.asked) == {"footer master", "master of 2027"}
+    with stores.open_object(material_path(url)) as file:
+        assert b"column master" not in file.read()
+
+
+def test_a_store_that_copies_nothing() -> None:
+    url, keys = "memory://rewrap/inside", parquet.KmsKeys(Kms())
+    parquet.encrypt(write(CONTENT, None), url, keys.config(**MASTERS))
+    with pytest.raises(ValueError, match="cannot copy all but the end"):
+        parquet.rewrap(url, keys, NEW)
+    assert parquet.rewrap(url, keys, NEW, copy=True) == 3
+    assert parquet.read_table(url, keys).equals(CONTENT)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    of_pyarrow(path)
+    before = path.read_bytes()
+    command = ("parquet", "rewrap", "--kms", "test_kms:Kms")
+    master = ("--master", "column master=master of 2027")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = run(*command, *master, "-o", "new", "t.parquet", cwd=tmp_path, env=env)
+    assert done.stderr.decode() == "t.parquet: 3 keys wrapped again\n"
+    assert b"master of 2027" not in before
+    assert parquet.read_table(tmp_path / "new", parquet.KmsKeys(Kms())).equals(CONTENT)
+    for arguments, code, said in (
+        ((*command, *master, "-o", "new", "t.parquet"), 4, "new: File exists"),
+        ((*command, "--master", "x=y", "t.parquet"), 2, "no key under master key 'x'"),
+        ((*command, "--master", "column master=y", "t.parquet"), 4, "no master key y"),
+        ((*command, "--master", "x", "t.parquet"), 2, "OLD=NEW"),
+        ((*command, "-o", "x", "t.parquet", "new"), 2, "one FILE"),
+        ((*command[:-1], "nowhere:Kms", "t.parquet"), 2, "nowhere"),
+        ((*command[:-1], "test_kms:None_", "t.parquet"), 2, "None_"),
+    ):
+        done = run(*arguments, cwd=tmp_path, env=env, expect=code)
+        assert said in done.stderr.decode()
+    assert path.read_bytes() == before
 
 
 def test_what_cannot_be_leaves_the_table(tmp_path: Path) -> None:
@@ -134,10 +234,10 @@ def test_what_cannot_be_leaves_the_table(tmp_path: Path) -> None:
 def test_material_beside_the_table_has_no_out(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     of_pyarrow(path, internal_key_material=False)
-    before = json.loads(material_path(path).read_text())
+    before = json.loads(Path(material_path(path)).read_text())
     with pytest.raises(ValueError, match="out is for a table"):
         parquet.rewrap(path, parquet.KmsKeys(Kms()), out=tmp_path / "x")
-    assert json.loads(material_path(path).read_text()) == before
-    material_path(path).unlink()
+    assert json.loads(Path(material_path(path)).read_text()) == before
+    Path(material_path(path)).unlink()
     with pytest.raises(FileNotFoundError):
         parquet.rewrap(path, parquet.KmsKeys(Kms()))
