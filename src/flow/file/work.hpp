@@ -32,6 +32,7 @@ inline constexpr std::size_t slots_of_thread = 2;
 // H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 2 and 4 MiB: 16 threads 39.3,
 // 47.0, 50.2; 8 threads 32.0, 42.9, 44.4; 4 threads 19.2, 22.3, 22.0. Longer ones leave the caches: of 8, 16 and 32
 // MiB, 31.5, 31, 11; 29, 23, 13; 15.8, 13, 11. What is shorter than that for all threads is shared among them.
+// So slots are shorter where they are more than 32, and take 128 MiB together.
 inline constexpr std::size_t most_slot_len = std::size_t{4} << 20;
 inline constexpr std::size_t least_slot_len = std::size_t{1} << 20;
 
@@ -45,8 +46,9 @@ inline std::size_t threads_for(std::size_t asked) {
 // Bytes of a slot where a call moves `total` on `threads` threads. H200, 32 MiB of that file on 16 threads, ms by slots
 // of 0.5, 1, 2 and 4 MiB: 2.4, 1.8, 2.4, 2.0.
 inline std::size_t slot_len_for(std::uint64_t total, std::size_t threads) {
-  return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(std::bit_floor(total / (slots_of_thread * threads)), least_slot_len, most_slot_len));
+  const std::size_t slots = slots_of_thread * threads;
+  const std::uint64_t most = std::clamp(std::bit_floor(PinnedBudget::least / slots), least_slot_len, most_slot_len);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(std::bit_floor(total / slots), least_slot_len, most));
 }
 
 // The threads that have work and slots of that length.
