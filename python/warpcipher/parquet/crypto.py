@@ -17,6 +17,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -26,14 +27,6 @@ from .. import _native
 from .._types import AlgorithmName, Buffer
 from ..formats import FormatError
 from ..formats.base import wipe
-
-FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
-COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)
-NAMES = (
-    "footer", "column metadata", "data page", "dictionary page", "data page header",
-    "dictionary page header", "column index", "offset index", "bloom filter header",
-    "bloom filter bitset",
-)  # fmt: skip
 
 GCM = "AES_GCM_V1"
 GCM_CTR = "AES_GCM_CTR_V1"
@@ -50,6 +43,25 @@ MOST_ORDINAL = 32767
 _I16 = struct.Struct("<h").pack
 _TWO = struct.Struct("<Bhh").pack
 _U32 = struct.Struct("<I").unpack_from
+
+
+class Kind(IntEnum):
+    """What a module has, with the format's numbers."""
+
+    FOOTER = 0
+    COLUMN_METADATA = 1
+    DATA_PAGE = 2
+    DICTIONARY_PAGE = 3
+    DATA_PAGE_HEADER = 4
+    DICTIONARY_PAGE_HEADER = 5
+    COLUMN_INDEX = 6
+    OFFSET_INDEX = 7
+    BLOOM_FILTER_HEADER = 8
+    BLOOM_FILTER_BITSET = 9
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
 
 Column: TypeAlias = Sequence[int]
 """A memoryview of 64-bit integers, or another sequence: an entry a module."""
@@ -70,17 +82,17 @@ class Aads(NamedTuple):
 class Place(NamedTuple):
     """Which module: its kind, the row group, the column's ordinal and name, the page."""
 
-    kind: int
+    kind: Kind
     row_group: int = -1
     column: int = -1
     name: str = ""
     page: int = -1
 
     def __str__(self) -> str:
-        if self.kind == FOOTER:
+        if self.kind == Kind.FOOTER:
             return "the footer"
         page = f", page {self.page}" if self.page >= 0 else ""
-        return f"column {self.name}, row group {self.row_group}{page}, {NAMES[self.kind]}"
+        return f"column {self.name}, row group {self.row_group}{page}, {self.kind}"
 
 
 class FileCrypto(NamedTuple):
@@ -96,10 +108,11 @@ class FileCrypto(NamedTuple):
 
     def module_aad(self, place: Place) -> bytes:
         """The AAD of a module."""
-        if place.kind == FOOTER:
+        if place.kind == Kind.FOOTER:
             return self.aad + b"\0"
         found = self.aad + _TWO(place.kind, place.row_group, place.column)
-        return found + _I16(place.page) if place.kind in (DATA_PAGE, DATA_HEADER) else found
+        has_page = place.kind in (Kind.DATA_PAGE, Kind.DATA_PAGE_HEADER)
+        return found + _I16(place.page) if has_page else found
 
     def page_aads(
         self, row_group: int, column_: int, dictionary: bool, count: int

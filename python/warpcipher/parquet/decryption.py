@@ -12,18 +12,7 @@ from .. import _native
 from .._types import Buffer
 from ..formats import FormatError
 from ..formats.file_chunks import viewed
-from .crypto import (
-    DATA_HEADER,
-    DATA_PAGE,
-    DICTIONARY_HEADER,
-    DICTIONARY_PAGE,
-    GCM,
-    GCM_CTR,
-    FileCrypto,
-    Place,
-    column,
-    not_authentic,
-)
+from .crypto import GCM, GCM_CTR, FileCrypto, Kind, Place, column, not_authentic
 from .file import BaseFile, Chunk, DecryptedChunk
 
 _PAGE_FIELDS = 3
@@ -98,8 +87,8 @@ def _module_place(chunk: Chunk, module: int) -> Place:
     page, is_page = divmod(module, 2)
     page -= chunk.dictionary
     if page < 0:
-        return chunk.place(DICTIONARY_PAGE if is_page else DICTIONARY_HEADER)
-    return chunk.place(DATA_PAGE if is_page else DATA_HEADER, page)
+        return chunk.place(Kind.DICTIONARY_PAGE if is_page else Kind.DICTIONARY_PAGE_HEADER)
+    return chunk.place(Kind.DATA_PAGE if is_page else Kind.DATA_PAGE_HEADER, page)
 
 
 def _raise(

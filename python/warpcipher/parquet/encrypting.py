@@ -9,18 +9,7 @@ from collections import Counter
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
 from .config import ColumnKey, EncryptionConfig
-from .crypto import (
-    BLOOM_BITSET,
-    BLOOM_HEADER,
-    COLUMN_INDEX,
-    COLUMN_METADATA,
-    MOST_ORDINAL,
-    OFFSET_INDEX,
-    UNIQUE,
-    FileCrypto,
-    Place,
-    seal_modules,
-)
+from .crypto import MOST_ORDINAL, UNIQUE, FileCrypto, Kind, Place, seal_modules
 from .decryption import Decryption
 from .extras import place_pages, read_extras, shift_pages
 from .file import BaseFile, DecryptedChunk
@@ -36,6 +25,7 @@ MOST_MESSAGES = 1 << 32
 """Under one key, with random nonces: NIST SP 800-38D, section 8.3."""
 
 _Chunk = tuple[int, int]
+_Places = dict[tuple[_Chunk, Kind], tuple[int, int]]
 _ENCRYPTED = "the file is encrypted already: `rekey` gives it other keys"
 
 
@@ -169,21 +159,21 @@ class _Encryption:
     def _finish(self, position: int, magic: bytes) -> bytes:
         """The bytes after the chunks: Bloom filters, indexes, footer."""
         order = sorted(self._sealed)
-        texts: list[tuple[_Chunk, int, bytes]] = []
+        texts: list[tuple[_Chunk, Kind, bytes]] = []
         extras = read_extras(self._file, [self._sealed[at].decrypted.chunk for at in order])
         for at, extra in zip(order, extras, strict=True):
             if extra.bloom is not None:
-                texts.append((at, BLOOM_HEADER, extra.bloom[0]))
-                texts.append((at, BLOOM_BITSET, extra.bloom[1]))
+                texts.append((at, Kind.BLOOM_FILTER_HEADER, extra.bloom[0]))
+                texts.append((at, Kind.BLOOM_FILTER_BITSET, extra.bloom[1]))
         for at, extra in zip(order, extras, strict=True):
             if extra.column_index is not None:
-                texts.append((at, COLUMN_INDEX, extra.column_index))
+                texts.append((at, Kind.COLUMN_INDEX, extra.column_index))
         for at, extra in zip(order, extras, strict=True):
             if extra.offset_index is not None:
                 index = self._move_index(self._sealed[at], extra.offset_index)
-                texts.append((at, OFFSET_INDEX, write(index)))
+                texts.append((at, Kind.OFFSET_INDEX, write(index)))
         out = bytearray()
-        places: dict[tuple[_Chunk, int], tuple[int, int]] = {}
+        places: _Places = {}
         for (at, kind, _), module in zip(texts, self._seal(texts), strict=True):
             places[at, kind] = position + len(out), len(module)
             out += module
@@ -192,7 +182,7 @@ class _Encryption:
     def _move_index(self, sealed: Sealed, index: Struct) -> Struct:
         """The OffsetIndex of the source as the result has it."""
         chunk = sealed.decrypted.chunk
-        what = str(chunk.place(OFFSET_INDEX))
+        what = str(chunk.place(Kind.OFFSET_INDEX))
         if self._columns[chunk.column] is None and not sealed.pages:  # plain, and stays so
             return shift_pages(index, sealed.start - chunk.start, what)
         # Pages were found in the plain image; the index speaks of the source.
@@ -201,21 +191,19 @@ class _Encryption:
         pages = [(known.get(at, at + by), now, size) for at, now, size in sealed.pages]
         return place_pages(index, pages, what)
 
-    def _seal(self, texts: list[tuple[_Chunk, int, bytes]]) -> list[bytes]:
+    def _seal(self, texts: list[tuple[_Chunk, Kind, bytes]]) -> list[bytes]:
         """Modules of encrypted columns, the text itself of others."""
         found: list[tuple[bytes, bytes, Place]] = []
         for (group, column), kind, text in texts:
             key = self._columns[column]
             if key is not None:
                 self._count(key.key, 1)
-                found.append((text, key.key, self._place(group, column, kind)))
+                name = self._file.leaves[column].name
+                found.append((text, key.key, Place(kind, group, column, name)))
         sealed = iter(seal_modules(found, self._crypto, self._file.engine))
         return [text if self._columns[at[1]] is None else next(sealed) for at, _, text in texts]
 
-    def _place(self, group: int, column: int, kind: int) -> Place:
-        return Place(kind, group, column, self._file.leaves[column].name)
-
-    def _footer(self, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> bytes:
+    def _footer(self, places: _Places) -> bytes:
         """The footer, as it stands before the last magic."""
         fields = dict(self._file.footer.outline)
         for number in (md.ENCRYPTION_ALGORITHM, md.FOOTER_KEY_METADATA):
@@ -255,7 +243,7 @@ class _Encryption:
             engine=self._file.engine,
         )
 
-    def _meta(self, at: _Chunk, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> Struct:
+    def _meta(self, at: _Chunk, places: _Places) -> Struct:
         """The ColumnMetaData of a chunk in the result."""
         sealed = self._sealed[at]
         meta = dict(sealed.decrypted.chunk.meta)
@@ -267,9 +255,9 @@ class _Encryption:
         meta.pop(md.DICTIONARY_PAGE_OFFSET, None)
         if sealed.dictionary:
             meta[md.DICTIONARY_PAGE_OFFSET] = I64, sealed.start
-        if (at, BLOOM_HEADER) in places:
-            start, head = places[at, BLOOM_HEADER]
-            _, bits = places[at, BLOOM_BITSET]
+        if (at, Kind.BLOOM_FILTER_HEADER) in places:
+            start, head = places[at, Kind.BLOOM_FILTER_HEADER]
+            _, bits = places[at, Kind.BLOOM_FILTER_BITSET]
             meta[md.BLOOM_OFFSET] = I64, start
             meta[md.BLOOM_LENGTH] = I32, head + bits
         return meta
@@ -277,26 +265,15 @@ class _Encryption:
     def _seal_metas(self, metas: dict[_Chunk, Struct]) -> dict[_Chunk, bytes]:
         """The metadata that is a module of its own: of columns with keys of their own, and of all
         encrypted ones where the footer is plain."""
-        chosen = []
-        for at in metas:
+        texts = []
+        for at, meta in metas.items():
             key = self._columns[at[1]]
             if key is not None and (key.own or self._config.plaintext_footer):
-                self._count(key.key, 1)
-                chosen.append((at, key.key))
-        modules = seal_modules(
-            [(write(metas[at]), key, self._place(*at, COLUMN_METADATA)) for at, key in chosen],
-            self._crypto,
-            self._file.engine,
-        )
-        return {at: module for (at, _), module in zip(chosen, modules, strict=True)}
+                texts.append((at, Kind.COLUMN_METADATA, write(meta)))
+        modules = self._seal(texts)
+        return {at: module for (at, *_), module in zip(texts, modules, strict=True)}
 
-    def _column(
-        self,
-        at: _Chunk,
-        meta: Struct,
-        module: bytes | None,
-        places: dict[tuple[_Chunk, int], tuple[int, int]],
-    ) -> Struct:
+    def _column(self, at: _Chunk, meta: Struct, module: bytes | None, places: _Places) -> Struct:
         """A ColumnChunk of the result."""
         sealed = self._sealed[at]
         fields = dict(sealed.decrypted.chunk.fields)
@@ -305,8 +282,8 @@ class _Encryption:
         had_offset = md.integer(fields, md.FILE_OFFSET, "an offset", 0)
         md.set_integer(fields, md.FILE_OFFSET, sealed.start if had_offset else 0)
         for kind, offset, length in (
-            (OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH),
-            (COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH),
+            (Kind.OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH),
+            (Kind.COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH),
         ):
             if (at, kind) in places:
                 fields[offset] = I64, places[at, kind][0]

@@ -4,23 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..formats import FormatError
 from . import metadata as md
-from .crypto import (
-    BLOOM_BITSET,
-    BLOOM_HEADER,
-    COLUMN_INDEX,
-    LENGTH,
-    OFFSET_INDEX,
-    OVERHEAD,
-    open_modules,
-)
+from .crypto import LENGTH, OVERHEAD, Kind, open_modules
 from .file import ABSENT, BaseFile, Chunk, DecryptedChunk
 from .thrift import Struct, first_struct, read
 
 _LONGEST_BLOOM_HEADER = 64
+_Parts: TypeAlias = dict[Kind, bytes | None]
 
 
 class Extras(NamedTuple):
@@ -36,8 +29,8 @@ def read_extras(file: BaseFile, chunks: Sequence[Chunk]) -> list[Extras]:
     """The extras of these chunks, all modules of all in one batch."""
     parts = [
         {
-            COLUMN_INDEX: _index(file, chunk.column_index, chunk.column_index_size),
-            OFFSET_INDEX: _index(file, chunk.offset_index, chunk.offset_index_size),
+            Kind.COLUMN_INDEX: _index(file, chunk.column_index, chunk.column_index_size),
+            Kind.OFFSET_INDEX: _index(file, chunk.offset_index, chunk.offset_index_size),
             **_bloom(file, chunk),
         }
         for chunk in chunks
@@ -56,36 +49,37 @@ def read_extras(file: BaseFile, chunks: Sequence[Chunk]) -> list[Extras]:
     return [_decoded(chunk, found) for chunk, found in zip(chunks, parts, strict=True)]
 
 
-def _decoded(chunk: Chunk, found: dict[int, bytes | None]) -> Extras:
-    def struct(kind: int) -> bytes | None:
+def _decoded(chunk: Chunk, found: _Parts) -> Extras:
+    def struct(kind: Kind) -> bytes | None:
         text = found.get(kind)
         return None if text is None else first_struct(text, str(chunk.place(kind)))
 
-    index, header, bits = found[OFFSET_INDEX], struct(BLOOM_HEADER), found.get(BLOOM_BITSET)
+    header, bits = struct(Kind.BLOOM_FILTER_HEADER), found.get(Kind.BLOOM_FILTER_BITSET)
     decoded = None
-    if index is not None:
-        decoded, _ = read(index, md.OFFSET_INDEX_SHAPE, str(chunk.place(OFFSET_INDEX)))
+    if (index := found[Kind.OFFSET_INDEX]) is not None:
+        decoded, _ = read(index, md.OFFSET_INDEX_SHAPE, str(chunk.place(Kind.OFFSET_INDEX)))
     bloom = None if header is None or bits is None else (header, bits)
-    return Extras(struct(COLUMN_INDEX), decoded, bloom)
+    return Extras(struct(Kind.COLUMN_INDEX), decoded, bloom)
 
 
 def _index(file: BaseFile, offset: int, length: int) -> bytes | None:
     return None if ABSENT in (offset, length) else bytes(file.source.read(offset, length))
 
 
-def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
+def _bloom(file: BaseFile, chunk: Chunk) -> _Parts:
     offset = chunk.bloom
     if offset == ABSENT:
         return {}
-    place = chunk.place(BLOOM_HEADER)
+    place = chunk.place(Kind.BLOOM_FILTER_HEADER)
     if chunk.key is None:
         left = max(file.source.size - offset, 0)
         head = bytes(file.source.read(offset, min(_LONGEST_BLOOM_HEADER, left)))
         fields, end = read(head, md.BLOOM_SHAPE, str(place))
         size = md.integer(fields, md.BLOOM_BYTES, f"{place}: the size of its bits")
-        return {BLOOM_HEADER: head[:end], BLOOM_BITSET: bytes(file.source.read(offset + end, size))}
-    found: dict[int, bytes | None] = {}
-    for kind in (BLOOM_HEADER, BLOOM_BITSET):
+        bits = bytes(file.source.read(offset + end, size))
+        return {Kind.BLOOM_FILTER_HEADER: head[:end], Kind.BLOOM_FILTER_BITSET: bits}
+    found: _Parts = {}
+    for kind in (Kind.BLOOM_FILTER_HEADER, Kind.BLOOM_FILTER_BITSET):
         length = int.from_bytes(file.source.read(offset, LENGTH), "little") + LENGTH
         if length < OVERHEAD:
             raise FormatError(f"{chunk.place(kind)}: a module of {length} bytes")
@@ -97,9 +91,10 @@ def _bloom(file: BaseFile, chunk: Chunk) -> dict[int, bytes | None]:
 def move_offset_index(index: Struct, decrypted: DecryptedChunk) -> Struct:
     """An OffsetIndex whose pages lie where the image has them."""
     chunk = decrypted.chunk
+    what = str(chunk.place(Kind.OFFSET_INDEX))
     if chunk.key is None:
-        return shift_pages(index, decrypted.start - chunk.start, str(chunk.place(OFFSET_INDEX)))
-    return place_pages(index, decrypted.pages, str(chunk.place(OFFSET_INDEX)))
+        return shift_pages(index, decrypted.start - chunk.start, what)
+    return place_pages(index, decrypted.pages, what)
 
 
 def shift_pages(index: Struct, by: int, what: str) -> Struct:

@@ -13,7 +13,7 @@ from .. import _native
 from .._uncopied import Closed
 from ..formats import FormatError
 from . import metadata as md
-from .crypto import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
+from .crypto import MOST_ORDINAL, FileCrypto, Kind, Place, column, open_modules
 from .footer import read_footer
 from .keyring import Keys, MissingKeyError
 from .storage import Source, SourceLike
@@ -84,7 +84,7 @@ class Chunk:
         """Its name in errors."""
         return f"column {self.name}, row group {self.row_group}"
 
-    def place(self, kind: int, page: int = -1) -> Place:
+    def place(self, kind: Kind, page: int = -1) -> Place:
         """The place of one of its modules."""
         return Place(kind, self.ordinal, self.column, self.name, page)
 
@@ -281,7 +281,7 @@ class BaseFile(Closed):
             if max(ordinal, where) > MOST_ORDINAL:
                 continue  # `chunks` refuses it
             todo.append(at)
-            place = Place(COLUMN_METADATA, ordinal, where, self.leaves[where].name)
+            place = Place(Kind.COLUMN_METADATA, ordinal, where, self.leaves[where].name)
             modules.append((module, key, place))
         texts = open_modules(modules, self.crypto, self.engine)
         for at, text in zip(todo, texts, strict=True):

@@ -19,13 +19,13 @@ from ..formats import FormatError
 from . import metadata as md
 from .crypto import (
     ALGORITHMS,
-    FOOTER,
     LENGTH,
     NONCE,
     OVERHEAD,
     TAG,
     UNIQUE,
     FileCrypto,
+    Kind,
     Place,
     not_authentic,
     open_modules,
@@ -155,7 +155,7 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     module = data[end:]
     length = int.from_bytes(module[:LENGTH], "little") + LENGTH
     try:
-        (plain,) = open_modules([(module[:length], key, Place(FOOTER))], crypto, engine)
+        (plain,) = open_modules([(module[:length], key, Place(Kind.FOOTER))], crypto, engine)
     except wc.InvalidTag:
         _refuse_without_aad(module[LENGTH:length], key, crypto)
         raise
@@ -251,14 +251,14 @@ def _check_boundary(prefix: bytes, unique: int) -> None:
 
 def signature(footer: bytes, key: bytes, crypto: FileCrypto, nonce: bytes) -> bytes:
     """nonce || tag of a plaintext footer."""
-    aad = crypto.module_aad(Place(FOOTER))
+    aad = crypto.module_aad(Place(Kind.FOOTER))
     return nonce + wc.aead.AESGCM(key).encrypt(nonce, footer, aad)[-TAG:]
 
 
 def verify(footer: bytes, given: bytes, key: bytes, crypto: FileCrypto) -> None:
     """InvalidTag where a plaintext footer is not what was signed."""
     if not hmac.compare_digest(signature(footer, key, crypto, given[:NONCE]), given):
-        raise not_authentic(Place(FOOTER))
+        raise not_authentic(Place(Kind.FOOTER))
 
 
 def seal_footer(
@@ -279,9 +279,8 @@ def seal_footer(
         outer: Struct = {md.CRYPTO_ALGORITHM: (STRUCT, algorithm)}
         if metadata:
             outer[md.CRYPTO_KEY_METADATA] = BINARY, metadata
-        found = (
-            write(outer) + seal_modules([(write(fields), key, Place(FOOTER))], crypto, engine)[0]
-        )
+        (sealed,) = seal_modules([(write(fields), key, Place(Kind.FOOTER))], crypto, engine)
+        found = write(outer) + sealed
     else:
         fields[md.ENCRYPTION_ALGORITHM] = STRUCT, algorithm
         if metadata:

@@ -14,7 +14,7 @@ from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.crypto import FOOTER, Place, seal_modules
+from warpcipher.parquet.crypto import Kind, Place, seal_modules
 from warpcipher.parquet.storage import Source
 
 SIGNED, SEALED = b"PAR1", b"PARE"
@@ -58,7 +58,7 @@ def test_metadata_that_is_cut_at_each_byte_is_refused() -> None:
         crypto, fields = file.crypto, thrift.write(file.footer.fields)
     assert crypto is not None
     for size in range(0, len(fields), 7):
-        module = seal_modules([(fields[:size], KEY, Place(FOOTER))], crypto)[0]
+        module = seal_modules([(fields[:size], KEY, Place(Kind.FOOTER))], crypto)[0]
         with pytest.raises(FormatError):
             parquet.read_table(ended(before, text[:outer] + module, SEALED), KEY)
 
@@ -95,7 +95,7 @@ def test_bombs_in_authentic_footers_are_refused(name: str) -> None:
     with parquet.open(sealed, KEY) as file:
         crypto = file.crypto
     assert crypto is not None
-    module = seal_modules([(BOMBS[name], KEY, Place(FOOTER))], crypto)[0]
+    module = seal_modules([(BOMBS[name], KEY, Place(Kind.FOOTER))], crypto)[0]
     with pytest.raises(FormatError):
         parquet.open(ended(before, text[:outer] + module, SEALED), KEY)
 

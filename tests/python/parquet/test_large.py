@@ -13,7 +13,7 @@ from parquet_cases import KEY, pa, pq, read_plain, table, write
 from warpcipher import parquet
 from warpcipher.parquet import EncryptionConfig, footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.crypto import FOOTER, Place, seal_modules
+from warpcipher.parquet.crypto import Kind, Place, seal_modules
 from warpcipher.parquet.storage import Source
 
 HOLE = 5 << 30
@@ -33,7 +33,7 @@ def test_chunks_beyond_4_gib(tmp_path: Path) -> None:
                     md.set_integer(meta, number, meta[number][1] + HOLE)
     text = footer.tail(Source(data))[1]
     _, size = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
-    sealed = seal_modules([(thrift.write(fields), KEY, Place(FOOTER))], crypto)[0]
+    sealed = seal_modules([(thrift.write(fields), KEY, Place(Kind.FOOTER))], crypto)[0]
     end = text[:size] + sealed
     path = tmp_path / "holed.parquet"
     with path.open("wb") as out:

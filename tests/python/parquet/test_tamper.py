@@ -31,13 +31,7 @@ from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, decode, footer, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.crypto import (
-    FOOTER,
-    MOST_ORDINAL,
-    OVERHEAD,
-    Place,
-    seal_modules,
-)
+from warpcipher.parquet.crypto import MOST_ORDINAL, OVERHEAD, Kind, Place, seal_modules
 from warpcipher.parquet.storage import Source
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -249,7 +243,7 @@ def forged(change: Callable[[thrift.Struct], object]) -> bytes:
     change(fields)
     outer, size = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
     assert thrift.write(outer) == text[:size]
-    sealed = seal_modules([(thrift.write(fields), KEY, Place(FOOTER))], crypto)[0]
+    sealed = seal_modules([(thrift.write(fields), KEY, Place(Kind.FOOTER))], crypto)[0]
     whole = text[:size] + sealed
     return data[: -8 - len(text)] + whole + len(whole).to_bytes(4, "little") + b"PARE"
 

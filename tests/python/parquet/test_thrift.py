@@ -24,11 +24,7 @@ struct Outer {
 }
 """
 INNER: thrift.Shape = {1: None, 2: None}
-ALL: thrift.Shape = {
-    **dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 10, 11, 90)),
-    8: INNER,
-    9: INNER,
-}
+ALL: thrift.Shape = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 10, 11, 90)), 8: INNER, 9: INNER}
 
 
 def integers(bits: int) -> Any:

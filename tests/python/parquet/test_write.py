@@ -93,8 +93,7 @@ def test_column_keys_are_read_by_polars(
         frame = polars.read_parquet(
             io.BytesIO(data),
             decryption=polars.ParquetDecryptionProperties(
-                footer_key=KEY,
-                column_keys={"a": KEYS[32], "l.list.element": other},
+                footer_key=KEY, column_keys={"a": KEYS[32], "l.list.element": other}
             ),
         )
         assert frame.equals(polars.from_arrow(content))
