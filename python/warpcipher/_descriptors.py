@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ._types import Buffer
+from ._types import Buffer, PathLike
 
 _NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 # linux/fs.h
@@ -17,7 +17,7 @@ _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 
 
-def open_seekable(path: str | os.PathLike[str], flags: int = os.O_RDONLY | os.O_CLOEXEC) -> int:
+def open_seekable(path: PathLike, flags: int = os.O_RDONLY | os.O_CLOEXEC) -> int:
     """A descriptor of a file that can be read at any place; an `opener` of `open`, too.
 
     OSError for a FIFO, a socket or a terminal, which is not even opened: that may wait for ever.
@@ -33,7 +33,7 @@ def open_seekable(path: str | os.PathLike[str], flags: int = os.O_RDONLY | os.O_
     return descriptor
 
 
-def _require_seekable(mode: int, path: str | os.PathLike[str]) -> None:
+def _require_seekable(mode: int, path: PathLike) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
@@ -87,7 +87,7 @@ def _copy(source: int, target: int, size: int, offset: int) -> int:
 
 
 @contextlib.contextmanager
-def steady(file: int | str | os.PathLike[str], before: os.stat_result) -> Iterator[None]:
+def steady(file: int | PathLike, before: os.stat_result) -> Iterator[None]:
     """Raises OSError where a file, a descriptor or a path, is another one at the end, or has
     changed. before: its status."""
     yield

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ._descriptors import rename_exchange, rename_noreplace
+from ._types import PathLike
 from ._uncopied import Closed
 
 unfinished: dict[str, int] = {}
@@ -36,7 +37,7 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _MOST_LINKS = 40  # as the kernel
 
 
-def target_of(path: str | os.PathLike[str]) -> tuple[str, str]:
+def target_of(path: PathLike) -> tuple[str, str]:
     """Folder and name of the file that a path leads to, through symbolic links; it may be missing.
 
     What a process has open (/dev/stdout, /dev/fd/3) is left as a link in /proc: writing to that is
@@ -256,7 +257,7 @@ class NewFile(Closed):
 
 @contextlib.contextmanager
 def replaced(
-    path: str | os.PathLike[str], *, replace: bool = True, permissions: int | None = None
+    path: PathLike, *, replace: bool = True, permissions: int | None = None
 ) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 

@@ -10,6 +10,8 @@ import contextlib
 import os
 import re
 
+from ._types import PathLike
+
 NAME = "MANIFEST.warpcipher"
 JOURNAL = "MANIFEST.warpcipher.unfinished"
 """The finished part of an encryption that has not ended; of the form of a manifest."""
@@ -37,7 +39,7 @@ def is_own(name: str) -> bool:
     )
 
 
-def root_above(path: str | os.PathLike[str]) -> str | None:
+def root_above(path: PathLike) -> str | None:
     """The nearest folder above that has a manifest, of who owns the folder or may do all anyway:
     where many may write, as in /tmp, nobody makes files of others part of a tree."""
     folder = os.path.dirname(os.path.abspath(path))
@@ -52,7 +54,7 @@ def root_above(path: str | os.PathLike[str]) -> str | None:
         folder = above
 
 
-def require_no_tree(path: str | os.PathLike[str]) -> None:
+def require_no_tree(path: PathLike) -> None:
     """Raises ValueError for a path in a tree that has a manifest: a file that is replaced there
     would not be the one that the manifest lists."""
     if (root := root_above(path)) is not None:
@@ -67,7 +69,7 @@ def in_a_tree(path: str, root: str) -> str:
     )
 
 
-def names_of(path: str | os.PathLike[str], extension: str) -> list[str]:
+def names_of(path: PathLike, extension: str) -> list[str]:
     """The names that a file may have in trees that its path still shows: the name of its own tree,
     if that has a manifest; else `c`, `b/c`, `a/b/c`."""
     path = os.path.abspath(path).removesuffix(extension)

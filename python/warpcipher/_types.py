@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
 else:
     Buffer = Self = Unpack = object
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
 
 StreamLike: TypeAlias = object
 """None, an int as DLPack has it, or a stream object of an array library: docs/python.md."""

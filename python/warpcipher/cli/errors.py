@@ -13,6 +13,7 @@ from typing import IO, Any
 import click
 
 import warpcipher as wc
+from warpcipher._types import PathLike
 from warpcipher.stores.store import shown as without_password
 
 OK = 0
@@ -110,7 +111,7 @@ def warn(message: str) -> None:
     click.echo(f"warpcipher: warning: {message}", err=True)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def shown(path: PathLike) -> str:
     """A path fit for a terminal: control characters and bytes that are not text are escaped. A
     secret key that was given for a path is not shown, nor a password in a URL."""
     text = withheld(os.fspath(path))

@@ -19,11 +19,12 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
 from .. import _later
+from .._types import PathLike
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .edits import Kept
 from .file_chunks import read_chunks
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from . import openssl as openssl
     from .foreign import Foreign
     from .tink_keyset import TEMPLATES, Keyset
-
-PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 def open(

@@ -8,19 +8,18 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 import warpcipher as wc
 
 from .. import stores
 from .._new_file import replaced
+from .._types import PathLike
 from .base import Format, Options
 from .layout import FormatError
 from .reader import DecryptingReader, open_place
 from .registry import take
 from .stream import Progress, decrypt_stream, encrypt_stream
-
-PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 def encrypt_file(
@@ -139,11 +138,14 @@ def _opened(
                 if os.path.samestat(status, os.stat(target)):  # noqa: PTH116
                     raise ValueError(f"{os.fspath(target)} is the source: name another target")
             permissions = status.st_mode & 0o777 if stat.S_ISREG(status.st_mode) else None
-        if stores.is_url(target):
-            upload = stack.enter_context(stores.writing(target, replace=replace, size=size))
-            yield reader, upload
-        else:
-            yield (
-                reader,
-                stack.enter_context(replaced(target, replace=replace, permissions=permissions)),
-            )
+        yield reader, stack.enter_context(created(target, replace, size, permissions))
+
+
+def created(
+    target: PathLike, replace: bool, size: int | None, permissions: int | None = None
+) -> contextlib.AbstractContextManager[BinaryIO | stores.Upload]:
+    """A new file, or an object at a URL, which is there when all of it is written. size: of the
+    source; permissions: of a file that replaces none."""
+    if stores.is_url(target):
+        return stores.writing(target, replace=replace, size=size)
+    return replaced(target, replace=replace, permissions=permissions)

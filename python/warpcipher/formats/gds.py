@@ -9,12 +9,12 @@ only for disks with GPUDirect Storage.
 from __future__ import annotations
 
 import importlib
-import os
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .._types import PathLike
 from .file_chunks import viewed
 from .layout import FormatError
 
@@ -28,7 +28,7 @@ LEGACY_STREAM = 1
 
 
 def read_device(
-    file: DecryptedFile, path: str | os.PathLike[str], offset: int, length: int, device: int = 0
+    file: DecryptedFile, path: PathLike, offset: int, length: int, device: int = 0
 ) -> _native.DeviceArray:
     """`length` bytes of plaintext from `offset` on, in new memory of a GPU, as
     `DecryptedFile.read_device` gives them.
@@ -39,7 +39,7 @@ def read_device(
     and for formats that a GPU does not authenticate (raw, Tink's AES-CTR-HMAC); InvalidTag,
     FormatError, OSError, EngineError; then nothing is handed out.
     """
-    pieces = _pieces(_kvikio(), file, path, offset, length, device)
+    pieces = _pieces(file, path, offset, length, device)
     out = _native.DeviceArray(length, device, LEGACY_STREAM)
     done = 0
     for plain, skip, count in pieces:
@@ -48,9 +48,7 @@ def read_device(
     return out
 
 
-def read_into(
-    file: DecryptedFile, path: str | os.PathLike[str], offset: int, length: int, out: Any
-) -> None:
+def read_into(file: DecryptedFile, path: PathLike, offset: int, length: int, out: Any) -> None:
     """Fills an array on a GPU, of `length` bytes, with plaintext from `offset` on, as
     `read_device` reads it. Raises as that; what `out` holds is then of no use."""
     view, stream = viewed(out, None)
@@ -58,7 +56,7 @@ def read_into(
     if device is None:
         raise ValueError("out lies in host memory: kvikio reads to a GPU")
     done = 0
-    for plain, skip, count in _pieces(_kvikio(), file, path, offset, length, device):
+    for plain, skip, count in _pieces(file, path, offset, length, device):
         plain.copy_to(skip, count, view, done, stream)
         done += count
 
@@ -99,14 +97,10 @@ Piece = tuple[_native.DeviceArray, int, int]
 
 
 def _pieces(
-    kvikio: Any,
-    file: DecryptedFile,
-    path: str | os.PathLike[str],
-    offset: int,
-    length: int,
-    device: int,
+    file: DecryptedFile, path: PathLike, offset: int, length: int, device: int
 ) -> Iterator[Piece]:
     """Raises ValueError for a range that the file does not have, before anything is read."""
+    kvikio = _kvikio()
     if offset < 0 or length < 0 or offset + length > file.raw.size:
         raise ValueError(
             f"the range [{offset}, +{length}) leaves the file, which has {file.raw.size} bytes"

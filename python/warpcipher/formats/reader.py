@@ -20,7 +20,7 @@ import warpcipher as wc
 
 from .. import _later, _native, stores
 from .._descriptors import open_seekable
-from .._types import Data, StreamLike
+from .._types import Data, PathLike, StreamLike
 from .._uncopied import Uncopied
 from ..arguments import PLAIN
 from .base import Decryptor, Format, Options, wipe
@@ -55,7 +55,7 @@ class SeekableReader(Reader, Protocol):
 
 
 def open_place(
-    place: str | os.PathLike[str], opener: Callable[[str, int], int] | None = open_seekable
+    place: PathLike, opener: Callable[[str, int], int] | None = open_seekable
 ) -> io.FileIO | stores.ObjectFile:
     """The file at a path or a URL, without a buffer. opener: of a path, as `open` takes it."""
     place = stores.local_path(place)

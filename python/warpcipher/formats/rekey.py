@@ -18,8 +18,9 @@ from collections.abc import Callable
 
 from .. import stores
 from .._new_file import replaced
+from .._types import PathLike
 from .base import Format, Options, wipe
-from .files import PathLike, reading
+from .files import reading
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
 from .rewrap import require_no_tree_at

@@ -8,18 +8,18 @@ import errno
 import io
 import os
 from dataclasses import replace as changed
-from typing import Any, TypeAlias
+from typing import Any
 
 from .. import stores
 from .._descriptors import copy_range, open_seekable, steady
-from .._new_file import replaced
 from .._tree_names import NAME, in_a_tree, require_no_tree
+from .._types import PathLike
 from .base import Buffer, Options
+from .files import created
 from .registry import take, take_for
 from .stream import Source, checked_options
 from .whole import Reader, Writer, read_whole, write_whole
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
 PROBE = 64
 HEAD = 64 << 10
 """Bytes of an object that hold most headers."""
@@ -72,23 +72,33 @@ def rewrap_file(
     if out is None:
         out, replace = path, True
     require_no_tree_at(out)
-    if stores.is_url(path) or stores.is_url(out):
-        how = format, options, keep
-        _rewrap_object(path, key, new_key, out, how, replace=replace, copy=copy)
-        return
-    with io.FileIO(path, opener=open_seekable) as file:
-        before = os.fstat(file.fileno())
-        made = Rewrapped(file, key, new_key, format, options, keep)
-        permissions = before.st_mode & 0o777
-        with (
-            replaced(out, replace=replace, permissions=permissions) as target,
-            steady(file.fileno(), before),
-        ):
-            if made.is_text:
-                made.write_to(target)
-            else:
-                write_whole(target, memoryview(made.header))
-                copy_range(file.fileno(), target.fileno(), made.size, before.st_size)
+    with contextlib.ExitStack() as stack:
+        file: Any
+        version = permissions = None
+        if stores.is_url(path):
+            info = stores.stat(path)
+            file = stack.enter_context(stores.open_object(path, info))
+            size, version = info.size, info.version
+            made = Rewrapped.of_object(file, key, new_key, format, options, keep)
+            if not replace and stores.is_url(out):
+                with contextlib.suppress(FileNotFoundError):
+                    stores.stat(out)
+                    raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
+            if made.is_copied_by_store(path, out, version, copy=copy):
+                return
+        else:
+            file = stack.enter_context(io.FileIO(path, opener=open_seekable))
+            before = os.fstat(file.fileno())
+            size, permissions = before.st_size, before.st_mode & 0o777
+            made = Rewrapped(file, key, new_key, format, options, keep)
+        target: Any = stack.enter_context(created(out, replace, size, permissions))
+        if not stores.is_url(path):  # looked at before the new file appears
+            stack.enter_context(steady(file.fileno(), before))
+        if made.is_text or stores.is_url(path) or stores.is_url(out):
+            made.write_to(target)
+        else:
+            write_whole(target, memoryview(made.header))
+            copy_range(file.fileno(), target.fileno(), made.size, size)
 
 
 class Rewrapped:
@@ -160,48 +170,6 @@ class Rewrapped:
             write_whole(wrapper or target, block[:count])
         if wrapper is not None:
             wrapper.finish()
-
-
-def _rewrap_object(
-    path: PathLike,
-    key: object,
-    new_key: object,
-    out: PathLike,
-    how: tuple[str, Options, bool],
-    *,
-    replace: bool,
-    copy: bool,
-) -> None:
-    """As `rewrap_file`, from or to a URL."""
-    with contextlib.ExitStack() as stack:
-        if not stores.is_url(path):
-            file: Any = stack.enter_context(io.FileIO(path, opener=open_seekable))
-            before = os.fstat(file.fileno())
-            size = before.st_size
-        else:
-            info = stores.stat(path)
-            file = stack.enter_context(stores.open_object(path, info))
-            size = info.size
-        version = None
-        if not stores.is_url(path):
-            made = Rewrapped(file, key, new_key, *how)
-        else:
-            version = info.version
-            made = Rewrapped.of_object(file, key, new_key, *how)
-            if not replace and stores.is_url(out):
-                with contextlib.suppress(FileNotFoundError):
-                    stores.stat(out)
-                    raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
-        if made.is_copied_by_store(path, out, version, copy=copy):
-            return
-        target = stack.enter_context(
-            stores.writing(out, replace=replace, size=size)
-            if stores.is_url(out)
-            else replaced(out, replace=replace)
-        )
-        if not stores.is_url(path):  # looked at before the new object appears
-            stack.enter_context(steady(file.fileno(), before))
-        made.write_to(target)
 
 
 def require_no_tree_at(path: PathLike) -> None:

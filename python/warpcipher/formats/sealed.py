@@ -18,6 +18,7 @@ import warpcipher as wc
 from .. import stores
 from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
+from .._types import PathLike
 from ..stores.store import shown
 from .base import wipe
 from .layout import FormatError
@@ -77,7 +78,7 @@ class Probed:
         return bytes(self._source.read_at(offset, length))
 
 
-def opened_in(root: str | os.PathLike[str]) -> Opened:
+def opened_in(root: PathLike) -> Opened:
     """Opens the files of a tree by their names in it. root: a path, or a URL without a slash at
     its end."""
 
@@ -197,7 +198,7 @@ class Sealed:
             return False
         return self.can_open
 
-    def read(self, root: str | os.PathLike[str], kind: str) -> Manifest | None:
+    def read(self, root: PathLike, kind: str) -> Manifest | None:
         """The manifest (kind "manifest") or journal ("journal") of a tree on this machine; None: it
         has none. Raises InvalidTag, FormatError, OSError."""
         from .tree_parts import Listed  # a run without trees goes without it
@@ -213,7 +214,7 @@ class Sealed:
         self.seal_text(manifest.to_bytes(), context, writer)
 
     def options_in_place(
-        self, place: str | os.PathLike[str], source: Probed | None = None, *, listed: bool = True
+        self, place: PathLike, source: Probed | None = None, *, listed: bool = True
     ) -> Options | None:
         """The options of a file that does not open by itself, if it is one of an encrypted tree.
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .. import _later
+from .._types import PathLike
 from ..arguments import kind, require_seconds
 from . import devices as device_list
 from .devices import LocalPool, Pool, Worker, WorkerLostError
@@ -98,7 +99,7 @@ class Search:
         find_all: bool = False,
         engine: str = "auto",
         devices: Sequence[int] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: PathLike | None = None,
         cluster: str | None = None,
         interval: float = 0.5,
     ) -> None:
@@ -172,7 +173,7 @@ class Search:
         bits = self.test.native.bits
         return self.total / (1 << bits) if bits < 1000 else 0.0
 
-    def use_checkpoint(self, path: str | os.PathLike[str]) -> None:
+    def use_checkpoint(self, path: PathLike) -> None:
         """As the argument, but a search that is over within a second leaves no file."""
         self._checkpoint_path = path
         self._early_save = False

@@ -26,6 +26,7 @@ from typing import Any
 
 from .._descriptors import write_all
 from .._new_file import NewFile, target_of
+from .._types import PathLike
 from .._uncopied import Closed
 from .ranges import RangeSet
 
@@ -74,7 +75,7 @@ class State:
 class Checkpoint(Closed):
     """The file of one search. It appears with the first `save`."""
 
-    def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
+    def __init__(self, path: PathLike, identity: Identity) -> None:
         self.path = Path(path)
         self._identity = identity
         self._descriptor: int | None = None

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._types import PathLike
 from .decode import ArrowDecoder
 from .footer import PLAIN_MAGIC
 from .image import enclosed, footer_in_place
@@ -144,7 +145,7 @@ def _difference(origin: str, known: pyarrow.Schema, path: str, schema: pyarrow.S
     return f"{origin} and {path} do not have the same columns"
 
 
-Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+Paths: TypeAlias = "PathLike | Iterable[PathLike]"
 
 SUFFIX = ".parquet"
 AT_ONCE = 2
@@ -152,10 +153,7 @@ AT_ONCE = 2
 
 
 def find_files(
-    path: str | os.PathLike[str],
-    *,
-    filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
+    path: PathLike, *, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[str]:
     """The Parquet files of a directory, its directories included, by name; those that a pattern
     stands for; or the file itself.
@@ -185,7 +183,7 @@ def find_files(
 
 
 def _locate(
-    path: str | os.PathLike[str], filesystem: Any, storage_options: Mapping[str, Any] | None
+    path: PathLike, filesystem: Any, storage_options: Mapping[str, Any] | None
 ) -> tuple[Any, str]:
     """A file system of fsspec and the path in it; None for a path of this machine."""
     is_url = isinstance(path, str) and "://" in path

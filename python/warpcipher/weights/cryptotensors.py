@@ -21,7 +21,7 @@ import warpcipher as wc
 from .. import stores
 from .._descriptors import copy_range
 from .._new_file import replaced
-from .._types import AlgorithmName
+from .._types import AlgorithmName, PathLike
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.chunks import aes
@@ -227,7 +227,7 @@ PIECE = 8 << 20
 
 
 def write_file(
-    path: str | os.PathLike[str] | BinaryIO,
+    path: PathLike | BinaryIO,
     entries: Mapping[str, Entry],
     placed: Mapping[str, TensorInfo],
     metadata: Mapping[str, str] | None,
@@ -352,10 +352,10 @@ def _write_from_gpu(
 
 
 def rewrap(
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: CryptotensorsKey,
     new_key: CryptotensorsKey,
-    out: str | os.PathLike[str] | None = None,
+    out: PathLike | None = None,
     *,
     replace: bool = True,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import warpcipher as wc
 
 from .. import stores
+from .._types import PathLike
 from .._uncopied import Uncopied
 from ..formats import FormatError, Options
 from ..formats.registry import take
@@ -163,9 +164,7 @@ class ModelInfo(NamedTuple):
     ggml: dict[str, str] | None = None
 
 
-def describe(
-    path: str | os.PathLike[str], key: object = None, *, context: bytes = b""
-) -> ModelInfo:
+def describe(path: PathLike, key: object = None, *, context: bytes = b"") -> ModelInfo:
     """The tensors of one file: plain, encrypted with `key`, or of cryptotensors, whose header can
     be read without a key too.
 
@@ -187,7 +186,7 @@ def describe(
     return ModelInfo(protection, True, header.tensors, dict(file.metadata or {}), header.ggml)
 
 
-def is_cryptotensors(path: str | os.PathLike[str]) -> bool:
+def is_cryptotensors(path: PathLike) -> bool:
     """Whether a file says of itself that it is one of cryptotensors. Raises OSError."""
     try:
         return describe(path).protection == "cryptotensors"

@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Protocol
 
 from .. import formats, stores
@@ -157,12 +157,9 @@ def written(target: Any) -> Iterator[BinaryIO]:
         yield file
         size = os.fstat(file.fileno()).st_size
         file.seek(0)
-        if not stores.is_url(target):
-            shutil.copyfileobj(file, target, 1 << 20)
-            return
-        with stores.writing(target, size=size) as upload:
-            while part := file.read(1 << 20):
-                upload.write(part)
+        upload = stores.writing(target, size=size) if stores.is_url(target) else None
+        with upload or nullcontext(target) as sink:
+            shutil.copyfileobj(file, sink, 1 << 20)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import warpcipher as wc
 
-from .._types import Buffer
+from .._types import Buffer, PathLike
 from .._uncopied import Closed, Uncopied
 from ..arguments import parse_device
 from ..formats import FormatError
@@ -186,7 +186,7 @@ def _named_after(file: TensorFile) -> Iterator[None]:
 
 
 def safe_open(
-    path: str | os.PathLike[str],
+    path: PathLike,
     framework: str = "pt",
     device: str | int = "cpu",
     *,
@@ -216,9 +216,7 @@ def _framework(name: str, device: str | int, gds: bool) -> Framework:
     return frameworks.get(name, device)
 
 
-def _opened(
-    path: str | os.PathLike[str], framework: Framework, key: object, context: bytes, gds: bool
-) -> Model:
+def _opened(path: PathLike, framework: Framework, key: object, context: bytes, gds: bool) -> Model:
     key = resolved(key)
     open_one = partial(open_file, key=key, context=context, gds=gds)
     return Model(files_of(path, key, context), open_one, framework)
@@ -226,7 +224,7 @@ def _opened(
 
 @overload
 def load_file(
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     device: str | int = "cpu",
     framework: Literal["pt"] = "pt",
@@ -238,7 +236,7 @@ def load_file(
 
 @overload
 def load_file(
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     device: str | int = "cpu",
     *,
@@ -250,7 +248,7 @@ def load_file(
 
 @overload
 def load_file(
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     device: str | int = "cpu",
     framework: str = "pt",
@@ -261,7 +259,7 @@ def load_file(
 
 
 def load_file(
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     device: str | int = "cpu",
     framework: str = "pt",

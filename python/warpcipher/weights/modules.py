@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from .._types import PathLike
 from .model import load_file
 from .saving import save_file
 
 
 def save_model(
     model: Any,
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     metadata: Mapping[str, str] | None = None,
     *,
@@ -43,7 +43,7 @@ def save_model(
 
 def load_model(
     model: Any,
-    path: str | os.PathLike[str],
+    path: PathLike,
     key: object = None,
     strict: bool = True,
     device: str | int = "cpu",

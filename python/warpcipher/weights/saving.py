@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from typing import Any, BinaryIO
 
 from .. import formats
+from .._types import PathLike
 from ..formats import Options
 from ..formats.base import Encryptor
 from ..formats.registry import take
@@ -26,7 +26,7 @@ PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
 
 def save_file(
     tensors: Mapping[str, Any],
-    path: str | os.PathLike[str] | BinaryIO,
+    path: PathLike | BinaryIO,
     key: object = None,
     metadata: Mapping[str, str] | None = None,
     *,

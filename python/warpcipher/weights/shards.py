@@ -24,6 +24,7 @@ from typing import TypeAlias
 import warpcipher as wc
 
 from .. import formats, stores
+from .._types import PathLike
 from ..formats import FORMATS, FormatError
 from ..formats.reader import open_place
 from .cryptotensors_key import CryptotensorsKey
@@ -82,9 +83,7 @@ class _Url:
 Place: TypeAlias = "Path | _Url"
 
 
-def files_of(
-    path: str | os.PathLike[str], key: object, context: bytes
-) -> dict[str, set[str] | None]:
+def files_of(path: PathLike, key: object, context: bytes) -> dict[str, set[str] | None]:
     """The files of the model at a path or URL: a file, an index, or a directory or prefix.
 
     Of each the tensors that an index promises; None without one. Raises FormatError, ValueError,

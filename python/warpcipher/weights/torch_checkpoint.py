@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import formats
+from .._types import PathLike
 from ..formats import Options
 from ..formats.base import wipe
 from ..formats.registry import take
@@ -43,7 +44,7 @@ class EncryptedWriter(_filesystem.FileSystemWriter):  # type: ignore[misc]
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], key: object, *, context: bytes = b"", **options: Any
+        self, path: PathLike, key: object, *, context: bytes = b"", **options: Any
     ) -> None:
         super().__init__(path, **options)
         self.fs = _EncryptedFiles(key, context)
@@ -55,7 +56,7 @@ class EncryptedReader(_filesystem.FileSystemReader):  # type: ignore[misc]
     where a file was changed, damaged, or is of another context."""
 
     def __init__(
-        self, path: str | os.PathLike[str], key: object, *, context: bytes = b"", **options: Any
+        self, path: PathLike, key: object, *, context: bytes = b"", **options: Any
     ) -> None:
         super().__init__(path, **options)
         self.fs = _EncryptedFiles(key, context)
@@ -93,7 +94,7 @@ class _EncryptedFiles(_filesystem.FileSystem):  # type: ignore[misc]
         self._context = context
 
     @contextlib.contextmanager
-    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Iterator[Any]:
+    def create_stream(self, path: PathLike, mode: str) -> Iterator[Any]:
         """A file for reading ("rb") or writing ("wb"); one that is left by an error stays without
         its end, which no reader takes."""
         place = Path(path)
