@@ -67,11 +67,8 @@ def _require_trusted(folder: str, name: str, given: str) -> None:
     if above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH:
         owner = os.lstat(os.path.join(folder, name)).st_uid
         if owner not in (os.geteuid(), above.st_uid):
-            raise PermissionError(
-                errno.EACCES,
-                "another user's symbolic link in a folder that all may write to",
-                given,
-            )
+            says = "another user's symbolic link in a folder that all may write to"
+            raise PermissionError(errno.EACCES, says, given)
 
 
 def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | None:
@@ -88,11 +85,8 @@ def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | N
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(
-            errno.EINVAL,
-            "not a regular file, and an output replaces the file of its name: write to a file",
-            path,
-        )
+        says = "not a regular file, and an output replaces the file of its name: write to a file"
+        raise OSError(errno.EINVAL, says, path)
     return status
 
 
@@ -232,11 +226,8 @@ class NewFile(Closed):
             raise self._exchanged()
 
     def _exchanged(self) -> OSError:
-        return OSError(
-            errno.EBUSY,
-            f"another program exchanged the temporary {self._temporary}: use a folder that only "
-            "you can write to",
-        )
+        says = f"another program exchanged the temporary {self._temporary}"
+        return OSError(errno.EBUSY, f"{says}: use a folder that only you can write to")
 
     def _named(self, error: OSError) -> OSError:
         """The error with the path that the user gave."""

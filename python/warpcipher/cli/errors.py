@@ -8,7 +8,7 @@ import gc
 import itertools
 import os
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import click
 
@@ -91,6 +91,10 @@ class SystemRefusedError(CliError):
 
 class EngineFailedError(CliError):
     exit_code = ENGINE
+
+
+Failures: TypeAlias = list[tuple[str, CliError]]
+"""Paths, and what is wrong with each."""
 
 
 def usage(message: str) -> CliError:

@@ -206,10 +206,8 @@ def _formats() -> list[Entry]:
 
 def _engine(entry: wc.EngineInfo) -> Entry:
     """constant_time: for every algorithm."""
-    return {
-        **entry._asdict(),
-        "constant_time": all(entry.constant_time(one.name) for one in wc.algorithms()),
-    }
+    constant = all(entry.constant_time(one.name) for one in wc.algorithms())
+    return {**entry._asdict(), "constant_time": constant}
 
 
 def _tuning() -> Entry:

@@ -28,7 +28,7 @@ from warpcipher._descriptors import closing, naming
 from warpcipher._tree_names import NAME
 
 from . import files, folders
-from .errors import CliError, shown, translate, usage
+from .errors import CliError, Failures, shown, translate, usage
 from .files import Kept, OutputFile, real_target
 
 STANDARD = "-"
@@ -121,7 +121,7 @@ class Plan:
     folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
-    failures: list[tuple[str, CliError]] = field(default_factory=list)
+    failures: Failures = field(default_factory=list)
 
 
 class Naming:
@@ -286,7 +286,7 @@ def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
     plan.jobs += tree.jobs
 
 
-def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, CliError]]) -> Tree:
+def find_tree(root: str, target: str, naming: Naming, failures: Failures) -> Tree:
     """Looks through a directory; unreadable entries go to `failures`."""
     tree = Tree(root, target)
     _walk(tree, root, (), naming, failures)
@@ -294,11 +294,7 @@ def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, 
 
 
 def _walk(
-    tree: Tree,
-    root: str,
-    above: tuple[str, ...],
-    naming: Naming,
-    failures: list[tuple[str, CliError]],
+    tree: Tree, root: str, above: tuple[str, ...], naming: Naming, failures: Failures
 ) -> None:
     """Finds the entries below `root`, which is the folder `above` in the tree."""
     waiting: list[tuple[str, ...]] = [()]

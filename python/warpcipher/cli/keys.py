@@ -84,15 +84,7 @@ class Choice:
     @classmethod
     def take(cls, given: dict[str, Any]) -> Choice:
         """Takes the options out of a command's arguments. Raises CliError if there are two."""
-        values = {
-            name: given.pop(option)
-            for name, option in (
-                ("file", "key_file"),
-                ("env", "key_env"),
-                ("fd", "key_fd"),
-                ("command", "key_command"),
-            )
-        }
+        values = {name: given.pop(f"key_{name}") for name in ("file", "env", "fd", "command")}
         if sum(value is not None for value in values.values()) > 1:
             raise usage("give one key: one of --key, --key-env, --key-fd and --key-command")
         choice = cls(**values, kms=given.pop("kms"))

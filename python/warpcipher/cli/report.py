@@ -15,7 +15,7 @@ import click
 
 from warpcipher._uncopied import Closed
 
-from .errors import CliError, counted, shown, warn, withheld
+from .errors import CliError, Failures, counted, shown, warn, withheld
 
 DAY = 86400.0
 
@@ -154,7 +154,7 @@ class Report:
     and output of what a dry run would do, None in other runs."""
 
     results: list[Result] = field(default_factory=list)
-    failures: list[tuple[str, CliError]] = field(default_factory=list)
+    failures: Failures = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     done: int = 0
     planned: list[tuple[str, str]] | None = None

@@ -80,10 +80,7 @@ MANY = (
     option("--max-size SIZE", "URLs: only objects of at most so many."),
     option("--min-age AGE", "URLs: only objects older than 12h, 7d, 1y."),
     option("--max-age AGE", "URLs: only objects newer than that."),
-    option(
-        "--journal PLACE",
-        "URLs: where a job notes what is done, to go on there.  [default: in the output]",
-    ),
+    option("--journal PLACE", "URLs: where a job notes what is done.  [default: in the output]"),
     option(
         "--retry N",
         "URLs: further attempts with an object, after errors of I/O.  [default: 3]",

@@ -55,15 +55,10 @@ def _tell_what_is_lost(tree: jobs.Tree) -> None:
         with contextlib.suppress(OSError):
             names = os.listxattr(job.source.path, follow_symlinks=False)
             extended += any(name.startswith(KEPT_BY_COPIES) for name in names)
-    parts = [
-        f"{what} of {counted(count, 'file')}"
-        for what, count in (
-            ("hard links", linked),
-            ("owners", owned),
-            ("extended attributes and access lists", extended),
-        )
-        if count
-    ]
+    found = {
+        "hard links": linked, "owners": owned, "extended attributes and access lists": extended
+    }  # fmt: skip
+    parts = [f"{what} of {counted(count, 'file')}" for what, count in found.items() if count]
     if parts:
         name = shown(tree.source or tree.target)
         warn(f"{name}: its encrypted tree does not keep {', '.join(parts)}: a tar archive does")

@@ -173,10 +173,8 @@ class ChunkEncryptor(_Chunks, Encryptor):
         layout, count = self.layout, self.layout.count_of(texts.size)
         write_whole(file, memoryview(self.header))
         if texts.size:
-            writing.raise_failure(
-                self._sealing.write(file.fileno(), *texts[:3], texts.size, count),
-                "the encrypted file",
-            )
+            failure = self._sealing.write(file.fileno(), *texts[:3], texts.size, count)
+            writing.raise_failure(failure, "the encrypted file")
         if layout.plaintext_start(count - 1) == texts.size:  # the final chunk is empty
             out = memoryview(bytearray(layout.overhead))
             self._sealing.seal(count - 1, 1, True, b"", out)

@@ -337,14 +337,9 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         self._check_open()
-        bases: dict[int, Callable[[], int]] = {
-            os.SEEK_SET: lambda: 0,
-            os.SEEK_CUR: lambda: self._position,
-            os.SEEK_END: lambda: self._kept.size,
-        }
-        if whence not in bases:
+        if whence not in (os.SEEK_SET, os.SEEK_CUR, os.SEEK_END):
             raise ValueError(f"whence is {whence}, expected 0, 1 or 2")
-        position = bases[whence]() + offset
+        position = (0, self._position, self._kept.size)[whence] + offset
         if position < 0:
             raise ValueError(f"seek to {position}, before the beginning of the file")
         self._position = position

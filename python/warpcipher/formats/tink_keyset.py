@@ -200,11 +200,9 @@ class Keyset(Uncopied):
         entries = document.get("key")
         if not isinstance(entries, list) or not entries:
             raise FormatError("the keyset has no list named key")
-        keys = tuple(_parse_entry(place, entry) for place, entry in enumerate(entries))
-        return cls(
-            tuple(key for key in keys if key is not None),
-            _uint32(document, "primaryKeyId", "the keyset"),
-        )
+        keys = (_parse_entry(place, entry) for place, entry in enumerate(entries))
+        known = tuple(key for key in keys if key is not None)
+        return cls(known, _uint32(document, "primaryKeyId", "the keyset"))
 
     def to_json(self) -> str:
         """The cleartext JSON keyset as Tink's JsonKeysetReader takes it. It holds the keys: guard

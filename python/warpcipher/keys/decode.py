@@ -197,12 +197,8 @@ def _from_base64(stripped: bytes) -> bytearray | None:
     import base64
 
     try:
-        return bytearray(
-            base64.b64decode(
-                bare.replace(b"-", b"+").replace(b"_", b"/") + b"=" * (-len(bare) % 4),
-                validate=True,
-            )
-        )
+        bare = bare.replace(b"-", b"+").replace(b"_", b"/") + b"=" * (-len(bare) % 4)
+        return bytearray(base64.b64decode(bare, validate=True))
     except binascii.Error:
         return None
 

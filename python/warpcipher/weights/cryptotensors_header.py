@@ -100,13 +100,8 @@ def read_scheme(metadata: Mapping[str, str]) -> Scheme:
     algorithm, key_size = _algorithm(enc.get("alg"))
     if str(sign.get("alg")).lower() != "ed25519":
         raise FormatError(f"{KEYS} names another signature than ed25519")
-    return Scheme(
-        cast("AlgorithmName", algorithm),
-        key_size,
-        size,
-        _text(enc.get("kid")),
-        _text(sign.get("kid")),
-    )
+    kids = _text(enc.get("kid")), _text(sign.get("kid"))
+    return Scheme(cast("AlgorithmName", algorithm), key_size, size, *kids)
 
 
 def _algorithm(name: object) -> tuple[str, int]:
@@ -249,10 +244,7 @@ def encoded(data: bytes | bytearray) -> str:
 
 
 def write_metadata(
-    user: Mapping[str, str],
-    scheme: Scheme,
-    encryption: Mapping[str, Mapping[str, str]],
-    policy: str,
+    user: dict[str, str], scheme: Scheme, encryption: Mapping[str, dict[str, str]], policy: str
 ) -> dict[str, str]:
     """The metadata of a file, not yet signed."""
     names = {here: there for there, (here, _) in ALGORITHMS.items()}
