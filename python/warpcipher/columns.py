@@ -263,15 +263,9 @@ def _run_arrays(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
 
 # The columns that may lie on a GPU, and the bytes of an integer in each; 1: anything as bytes.
 _DEVICE_COLUMNS = {
-    "lengths": 8,
-    "offsets": 8,
-    "key_index": 4,
-    "ivs": 1,
-    "aad": 1,
-    "aad_offsets": 8,
-    "aad_lengths": 8,
-    "out_offsets": 8,
-}
+    "lengths": 8, "offsets": 8, "key_index": 4, "ivs": 1, "aad": 1, "aad_offsets": 8,
+    "aad_lengths": 8, "out_offsets": 8,
+}  # fmt: skip
 
 
 def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:

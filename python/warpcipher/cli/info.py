@@ -255,12 +255,9 @@ def _print_algorithms(entries: list[Entry]) -> None:
 
 
 _RATE_NAMES = {
-    "cpu": "cpu",
-    "pageable": "cuda",
-    "pinned": "cuda page-locked",
-    "both_pageable": "both",
+    "cpu": "cpu", "pageable": "cuda", "pinned": "cuda page-locked", "both_pageable": "both",
     "both_pinned": "both page-locked",
-}
+}  # fmt: skip
 
 
 def _print_tuning(entry: Entry) -> None:

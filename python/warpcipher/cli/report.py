@@ -53,15 +53,8 @@ class Progress(Closed):
             if 0 in os.get_terminal_size(sys.stderr.fileno()):
                 columns, lines = shutil.get_terminal_size()
                 size = {"ncols": columns, "nrows": lines}
-            bar = self._bar = Bar(
-                total=total,
-                unit=unit,
-                unit_scale=True,
-                **size,
-                leave=False,
-                file=sys.stderr,
-                mininterval=0.2,
-            )
+            how = {"unit_scale": True, "leave": False, "file": sys.stderr, "mininterval": 0.2}
+            bar = self._bar = Bar(total=total, unit=unit, **how, **size)
             self._update = bar.update
             self._write = lambda text: tqdm.write(text, file=sys.stderr)
 

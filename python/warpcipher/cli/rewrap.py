@@ -156,11 +156,8 @@ def _rewrap_model(
 
     old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
     wc.weights.rewrap(path, old_key, fresh_key, output, replace=force)
-    return {
-        "path": path if output is None else output,
-        "key_id": fresh_key.key_id,
-        "sign_key_id": fresh_key.sign_key_id,
-    }
+    made = {"key_id": fresh_key.key_id, "sign_key_id": fresh_key.sign_key_id}
+    return {"path": path if output is None else output, **made}
 
 
 def _rewrap_file(

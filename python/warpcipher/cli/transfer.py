@@ -37,11 +37,8 @@ class Transfer(Run):
 
     def _make_options(self) -> wc.formats.Options:
         given = self._settings
-        chosen = wc.formats.Options(
-            context=keys.read_context(given.context, given.context_hex),
-            engine=given.engine,
-            armor=given.armor,
-        )
+        context = keys.read_context(given.context, given.context_hex)
+        chosen = wc.formats.Options(context=context, engine=given.engine, armor=given.armor)
         more = given.suite, given.frame_length, given.required_context
         if not (given.encryption_context or any(more)):
             return chosen

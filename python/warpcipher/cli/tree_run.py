@@ -341,13 +341,8 @@ class Trees:
         for entry in self._whole[tree].manifest.of_kind("link"):
             place = jobs.Place(tree.target, folders.parts_of(entry.name), beneath=True)
             try:
-                trees.make_link(
-                    place,
-                    entry.target,
-                    force=self._settings.force,
-                    update=self._settings.update,
-                    kept=self._kept,
-                )
+                given = {"force": self._settings.force, "update": self._settings.update}
+                trees.make_link(place, entry.target, **given, kept=self._kept)
             except FileExistsError:
                 if self._settings.goes_on:
                     self._report.skip(place.path, DIFFERS)

@@ -37,7 +37,9 @@ _OPENSSL = Foreign(
     "warpcipher raw decrypt -p --algorithm NAME if it was made with -pbkdf2; else openssl enc -d",
 )
 _KEYS = Foreign("pem", "a PEM: a key or a certificate", "openssl pkey, openssl x509")
-_OPENS = "nothing: it opens files, with"
+_IDENTITY = "nothing: it opens files, with -i FILE"
+_KEY_FILE = "nothing: it opens files, with --key FILE"
+_TO_IT = "nothing: files are encrypted to it, with -R FILE"
 
 
 def _key(description: str, hint: str) -> Foreign:
@@ -46,36 +48,18 @@ def _key(description: str, hint: str) -> Foreign:
 
 _BEGINNINGS = (
     (rb"-----BEGIN PGP MESSAGE-----", _GPG),
-    (
-        rb"-----BEGIN CRYPT4GH PRIVATE KEY-----",
-        _key("a secret key of Crypt4GH", f"{_OPENS} -i FILE"),
-    ),
-    (
-        rb"-----BEGIN CRYPT4GH PUBLIC KEY-----",
-        _key("a public key of Crypt4GH", "nothing: files are encrypted to it, with -R FILE"),
-    ),
+    (rb"-----BEGIN CRYPT4GH PRIVATE KEY-----", _key("a secret key of Crypt4GH", _IDENTITY)),
+    (rb"-----BEGIN CRYPT4GH PUBLIC KEY-----", _key("a public key of Crypt4GH", _TO_IT)),
     (rb"-----BEGIN OPENSSH PRIVATE KEY-----", _key("a secret key of SSH", "ssh, ssh-keygen")),
-    (rb"(?:\s*#[^\n]*\n)*\s*AGE-SECRET-KEY-", _key("an identity of age", f"{_OPENS} -i FILE")),
-    (
-        rb"(?:\s*#[^\n]*\n)*\s*age1[a-z0-9]{20}",
-        _key(
-            "a recipient of age, which is public",
-            "nothing: files are encrypted to it, with -R FILE",
-        ),
-    ),
+    (rb"(?:\s*#[^\n]*\n)*\s*AGE-SECRET-KEY-", _key("an identity of age", _IDENTITY)),
+    (rb"(?:\s*#[^\n]*\n)*\s*age1[a-z0-9]{20}", _key("a recipient of age, which is public", _TO_IT)),
     (rb"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ AAAA", _key("a public key of SSH", "ssh, ssh-keygen")),
-    (
-        rb'\s*\{\s*"(?:primaryKeyId|primary_key_id|key)"\s*:',
-        _key("a Tink keyset", f"{_OPENS} --key FILE"),
-    ),
+    (rb'\s*\{\s*"(?:primaryKeyId|primary_key_id|key)"\s*:', _key("a Tink keyset", _KEY_FILE)),
     (
         rb'\s*\{\s*"encrypted_?[kK]eyset"\s*:',
-        _key("a Tink keyset that a KMS encrypted", f"{_OPENS} --key FILE --kms URI"),
+        _key("a Tink keyset that a KMS encrypted", f"{_KEY_FILE} --kms URI"),
     ),
-    (
-        rb'\s*\{(?:\s*"keys"\s*:\s*\[\s*\{)?[^{}]{0,400}"kty"\s*:',
-        _key("a JSON Web Key", f"{_OPENS} --key FILE"),
-    ),
+    (rb'\s*\{(?:\s*"keys"\s*:\s*\[\s*\{)?[^{}]{0,400}"kty"\s*:', _key("a JSON Web Key", _KEY_FILE)),
     (rb"-----BEGIN [A-Z0-9 ]{1,40}-----", _KEYS),
     (rb"Salted__", _OPENSSL),
     (rb"U2FsdGVkX1", _OPENSSL),

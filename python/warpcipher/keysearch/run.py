@@ -138,13 +138,9 @@ class Search:
             self._pool = _later.load("cluster.search").RayPool(
                 cluster, template, self.test.blocks, engine
             )
-        self.identity = Identity(
-            f"{self.algorithm.cipher}-{self.algorithm.mode}",
-            template.digest,
-            self.test.digest,
-            self.start,
-            self.end,
-        )
+        name = f"{self.algorithm.cipher}-{self.algorithm.mode}"
+        digests = template.digest, self.test.digest
+        self.identity = Identity(name, *digests, self.start, self.end)
         self._checkpoint_path = checkpoint
         self._interval = interval
         self._early_save = True

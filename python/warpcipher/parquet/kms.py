@@ -255,11 +255,8 @@ class Rotation:
         master = _text(material, "masterKeyID")
         self._seen.add(master)
         self.count += 1
-        wrapped = self._fresh._wrap(
-            self._keys._unwrap(material),
-            self._masters.get(master, master),
-            double=material.get("doubleWrapping") is True,
-        )
+        key, double = self._keys._unwrap(material), material.get("doubleWrapping") is True
+        wrapped = self._fresh._wrap(key, self._masters.get(master, master), double=double)
         return json.dumps({**material, **wrapped})
 
     def of_metadata(self, metadata: bytes) -> bytes:

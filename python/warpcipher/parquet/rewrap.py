@@ -70,14 +70,8 @@ def rewrap(
                 if own and given:
                     own[md.COLUMN_KEY_METADATA] = BINARY, rotation.of_metadata(given)
         rotation.check(source.name)
-        end = seal_footer(
-            fields,
-            footer.crypto,
-            footer.key,
-            metadata,
-            (footer.prefix, footer.stored),
-            encrypted=footer.encrypted,
-        )
+        how = footer.crypto, footer.key, metadata, (footer.prefix, footer.stored)
+        end = seal_footer(fields, *how, encrypted=footer.encrypted)
         kept, end = source.size - 8 - len(data), end + magic
         place = source.place if out is None else stores.local_path(os.fspath(out))
         if source.url is not None or stores.is_url(place):

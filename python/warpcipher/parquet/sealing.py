@@ -82,16 +82,8 @@ class Sealing:
         moved = [
             (before, start + before - decrypted.start, size) for _, before, size in decrypted.pages
         ]
-        return Sealed(
-            decrypted,
-            start,
-            decrypted.size,
-            data,
-            bool(decrypted.chunk.dictionary),
-            moved,
-            max(unpacked, 0),
-            0,
-        )
+        has_dictionary, unpacked = bool(decrypted.chunk.dictionary), max(unpacked, 0)
+        return Sealed(decrypted, start, decrypted.size, data, has_dictionary, moved, unpacked, 0)
 
     def add(self, decrypted: DecryptedChunk, ordinal: int, key: bytes) -> Sealed:
         """Takes a chunk to encrypt; `ordinal` is that of its row group.

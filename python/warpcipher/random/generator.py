@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from numbers import Integral
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from .. import _native
 from .._types import Buffer, StreamLike
@@ -18,6 +18,8 @@ from .source import Source
 from .streams import STREAM_SIZE
 
 ArrayT = TypeVar("ArrayT")
+
+Shape: TypeAlias = int | Sequence[int]
 
 
 class Generator(Source):
@@ -165,7 +167,7 @@ class Generator(Source):
         self,
         low: int,
         high: int | None = None,
-        shape: int | Sequence[int] = (),
+        shape: Shape = (),
         *,
         dtype: Any = "int64",
         library: str | None = None,
@@ -181,7 +183,7 @@ class Generator(Source):
         self,
         low: int,
         high: int | None = None,
-        size: int | Sequence[int] | None = None,
+        size: Shape | None = None,
         dtype: Any = "int64",
         endpoint: bool = False,
     ) -> Any:
@@ -194,9 +196,7 @@ class Generator(Source):
             self.randint(low, high, () if size is None else size, dtype=dtype), size
         )
 
-    def random(
-        self, size: int | Sequence[int] | None = None, dtype: Any = "float64", out: Any = None
-    ) -> Any:
+    def random(self, size: Shape | None = None, dtype: Any = "float64", out: Any = None) -> Any:
         """As `uniform` on [0, 1), by the names of NumPy's `random`: one number where size is None;
         out is filled if it is given. (`random_` is PyTorch's word, for integers.)"""
         if out is None:
@@ -219,7 +219,7 @@ class Generator(Source):
     @parameters.hinted
     def uniform(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         low: float = 0.0,
         high: float = 1.0,
         *,
@@ -253,7 +253,7 @@ class Generator(Source):
     @parameters.hinted
     def normal(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         mean: Any = 0.0,
         std: Any = 1.0,
         *,
@@ -278,7 +278,7 @@ class Generator(Source):
     @parameters.hinted
     def exponential(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         scale: float = 1.0,
         *,
         dtype: Any = "float32",
@@ -301,7 +301,7 @@ class Generator(Source):
     @parameters.hinted
     def laplace(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         mean: float = 0.0,
         scale: float = 1.0,
         *,
@@ -328,12 +328,7 @@ class Generator(Source):
 
     @parameters.hinted
     def bernoulli(
-        self,
-        shape: int | Sequence[int],
-        p: Any = 0.5,
-        *,
-        dtype: Any = "bool",
-        library: str | None = None,
+        self, shape: Shape, p: Any = 0.5, *, dtype: Any = "bool", library: str | None = None
     ) -> Any:
         """A new array, as `bernoulli_` fills it. (An array p with JAX set to 32 bits is taken to
         the next 2^-24.)
@@ -379,12 +374,7 @@ class Generator(Source):
         parts.shuffle(self, x, axis)
 
     def choice(
-        self,
-        a: Any,
-        size: int | Sequence[int] | None = None,
-        replace: bool = True,
-        p: Any = None,
-        axis: int = 0,
+        self, a: Any, size: Shape | None = None, replace: bool = True, p: Any = None, axis: int = 0
     ) -> Any:
         """Random parts of `a`, by the names of NumPy's `choice`.
 
@@ -432,7 +422,7 @@ class Generator(Source):
     @parameters.hinted
     def discrete_gaussian(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         sigma: float | Fraction | None = None,
         *,
         variance: float | Fraction | None = None,
@@ -460,7 +450,7 @@ class Generator(Source):
     @parameters.hinted
     def discrete_laplace(
         self,
-        shape: int | Sequence[int],
+        shape: Shape,
         scale: float | Fraction = 1,
         *,
         dtype: Any = "int64",

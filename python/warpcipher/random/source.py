@@ -33,16 +33,9 @@ class Source:
     """A key, and with a key of the caller a stream and a position in it."""
 
     __slots__ = (
-        "__weakref__",
-        "_algorithm",
-        "_key",
-        "_keyed",
-        "_lock",
-        "_position",
-        "_process",
-        "_spawned",
+        "__weakref__", "_algorithm", "_key", "_keyed", "_lock", "_position", "_process", "_spawned",
         "_stream",
-    )
+    )  # fmt: skip
 
     def __init__(self, key: Buffer | None, algorithm: str, stream: int) -> None:
         self._key = bytearray()
@@ -142,12 +135,8 @@ class Source:
         TypeError: the generator has no key.
         """
         self._need_key("state")
-        return {
-            "algorithm": self._algorithm,
-            "stream": self._stream,
-            "position": self._position,
-            "spawned": self._spawned,
-        }
+        names = ("algorithm", "stream", "position", "spawned")
+        return {name: getattr(self, f"_{name}") for name in names}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:

@@ -225,15 +225,9 @@ def no_dtype(name: str, dtype: str, why: str) -> TypeError:
 
 
 _NAMES = {
-    "np": "np",
-    "numpy": "np",
-    "pt": "pt",
-    "torch": "pt",
-    "pytorch": "pt",
-    "jax": "jax",
-    "flax": "jax",
-    "cupy": "cupy",
-}
+    "np": "np", "numpy": "np", "pt": "pt", "torch": "pt", "pytorch": "pt", "jax": "jax",
+    "flax": "jax", "cupy": "cupy",
+}  # fmt: skip
 """The names of the frameworks in safetensors, and the name of one that it does not have."""
 
 _PACKAGES = {"np": "numpy", "pt": "torch", "jax": "jax", "cupy": "cupy"}

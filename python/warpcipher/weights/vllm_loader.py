@@ -159,11 +159,9 @@ def _tensor_type() -> Any:
         return each.part.read() if isinstance(each, DeferredTensor) else each
 
     cuts: dict[Any, Callable[..., Part | None]] = {
-        aten.slice.Tensor: _cut,
-        aten.select.int: _picked,
-        aten.detach.default: _same,
+        aten.slice.Tensor: _cut, aten.select.int: _picked, aten.detach.default: _same,
         aten.alias.default: _same,
-    }
+    }  # fmt: skip
     return DeferredTensor
 
 
