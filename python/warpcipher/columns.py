@@ -99,8 +99,7 @@ class Columns(Generic[OutT]):
         """The numbers of the failed messages."""
         if self._are_good:
             return []
-        all_status = self._fetched()[1]
-        return [i for i, status in enumerate(all_status) if status != _native.Status.OK]
+        return [i for i, status in enumerate(self._fetched()[1]) if status != _native.Status.OK]
 
     def __repr__(self) -> str:
         return f"<warpcipher.Columns of {len(self.status)} messages, {len(self._failed())} failed>"

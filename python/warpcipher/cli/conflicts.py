@@ -45,8 +45,7 @@ class Folders:
 
     def entry(self, path: str) -> Entry:
         end = path.rfind("/")
-        folder = "." if end < 0 else path[:end] or "/"
-        return Entry(*self._find(folder), path[end + 1 :])
+        return Entry(*self._find("." if end < 0 else path[:end] or "/"), path[end + 1 :])
 
     def _find(self, path: str) -> tuple[Identity, tuple[str, ...]]:
         above, missing = path, []

@@ -422,12 +422,10 @@ def verify(
         key = bytearray(key_hex)
     else:
         # Not every cipher and mode that can be searched is an algorithm: all have ECB.
-        read = choice.read("raw", f"{named.cipher}-ecb", named=named.cipher)
-        key = cast("bytearray", read)
+        key = cast("bytearray", choice.read("raw", f"{named.cipher}-ecb", named=named.cipher))
     passes = test.native.passes(key)
     if as_json:
-        answer = {"passes": passes, "blocks": len(test.blocks), "known_bits": test.native.bits}
-        print_json(answer)
+        print_json({"passes": passes, "blocks": len(test.blocks), "known_bits": test.native.bits})
     elif passes:
         blocks = counted(len(test.blocks), "block")
         click.echo(f"the key passes: {counted(test.native.bits, 'known bit')} in {blocks}")

@@ -40,8 +40,7 @@ def tune(quick: bool, forget: bool, as_json: bool) -> None:
         if not as_json and path:
             click.echo(f"kept in {path}")
     if as_json:
-        document = dataclasses.asdict(wc.tuning.current())
-        print_json({**document, "path": path})
+        print_json({**dataclasses.asdict(wc.tuning.current()), "path": path})
 
 
 def _observer(as_json: bool) -> Callable[[str, float], None]:
@@ -100,8 +99,7 @@ def explain(
     }
     decisions = wc.tuning.explain(**shape)
     if as_json:
-        entries = [dataclasses.asdict(decision) for decision in decisions]
-        print_json({**shape, "decisions": entries})
+        print_json({**shape, "decisions": [dataclasses.asdict(decision) for decision in decisions]})
         return
     place = f"GPU {device}" if engine == "cuda" else "CPU"
     click.echo(

@@ -209,8 +209,7 @@ def _named(beginning: bytes, size: int, read_at: ReadAt) -> tuple[Candidate, ...
     entry = by_magic(beginning)
     if entry is None:
         return ()
-    prefix = bytes(entry.beginning(None, Options(), read_at))
-    shape = entry.shape(prefix, size)
+    shape = entry.shape(bytes(entry.beginning(None, Options(), read_at)), size)
     return () if shape is None else (shape,)
 
 

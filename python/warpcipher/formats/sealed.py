@@ -210,8 +210,7 @@ class Sealed:
 
     def write(self, writer: Writer, manifest: Manifest, kind: str) -> None:
         """Writes a manifest or journal. Raises ManifestError, OSError."""
-        context = context_of_manifest(self.options.context, kind)
-        self.seal_text(manifest.to_bytes(), context, writer)
+        self.seal_text(manifest.to_bytes(), context_of_manifest(self.options.context, kind), writer)
 
     def options_in_place(
         self, place: PathLike, source: Probed | None = None, *, listed: bool = True

@@ -82,8 +82,7 @@ def in_utf16(data: bytes | bytearray) -> bool:
 
 def _uncommented(data: bytes | bytearray) -> bytes:
     """The beginning, without the comments that a file of an age identity has first."""
-    text = bytes(data[:4096]).lstrip(_SPACE)
-    return re.sub(rb"\A(?:#[^\n]*(?:\n\s*|\Z))+", b"", text)
+    return re.sub(rb"\A(?:#[^\n]*(?:\n\s*|\Z))+", b"", bytes(data[:4096]).lstrip(_SPACE))
 
 
 def _json_object(data: bytes | bytearray) -> dict[str, object] | None:

@@ -130,8 +130,7 @@ class Search:
             )
         self._pool: Pool
         if cluster is None:
-            chosen = device_list.choose(engine, devices)
-            self._pool = LocalPool(chosen, template, self.test.native)
+            self._pool = LocalPool(device_list.choose(engine, devices), template, self.test.native)
         elif devices is not None:
             raise ValueError("devices are numbers on this machine: a cluster uses all its devices")
         else:

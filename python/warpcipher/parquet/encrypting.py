@@ -106,8 +106,7 @@ class _Encryption:
         for what, count in (("row groups", file.num_row_groups), ("columns", len(file.leaves))):
             if encrypted and count > MOST_ORDINAL + 1:
                 raise ValueError(f"{count} {what}: the format numbers {MOST_ORDINAL + 1}")
-        unique = secrets.token_bytes(UNIQUE)
-        self._crypto = FileCrypto(config.algorithm, config.aad_prefix + unique)
+        self._crypto = FileCrypto(config.algorithm, config.aad_prefix + secrets.token_bytes(UNIQUE))
         everything = range(file.num_row_groups), range(len(file.leaves))
         self._image = Image(file, *map(list, everything))
         self._sealed: dict[_Chunk, Sealed] = {}

@@ -89,8 +89,7 @@ class KmsKeys:
         identity = _text(material, "keyEncryptionKeyID")
         wrapped_kek = _text(material, "wrappedKEK")
         if (identity, wrapped_kek) not in self._keks:
-            kek = self._client.unwrap_key(wrapped_kek, master)
-            self._keks[identity, wrapped_kek] = kek
+            self._keks[identity, wrapped_kek] = self._client.unwrap_key(wrapped_kek, master)
         sealed = _decode(wrapped, "wrappedDEK")
         box = wc.aead.AESGCM(self._keks[identity, wrapped_kek])
         if len(sealed) <= _NONCE:
@@ -265,8 +264,7 @@ class Rotation:
         if metadata not in self._made:
             if is_external(metadata):
                 raise FormatError("a table with key material both in it and beside it")
-            material = _parse(metadata, "the key metadata")
-            self._made[metadata] = self.of_material(material).encode()
+            self._made[metadata] = self.of_material(_parse(metadata, "the key metadata")).encode()
         return self._made[metadata]
 
     def check(self, what: str) -> None:

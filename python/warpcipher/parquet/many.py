@@ -39,8 +39,7 @@ class Filter:
         ArrowDecoder()  # which says how to install pyarrow
         self._arrow: Any = importlib.import_module("pyarrow")
         self._dataset: Any = importlib.import_module("pyarrow.dataset")
-        parquet = importlib.import_module("pyarrow.parquet")
-        self._expression = parquet.filters_to_expression(filters)
+        self._expression = importlib.import_module("pyarrow.parquet").filters_to_expression(filters)
 
     def read(self, file: ParquetFile, names: Sequence[str] | None) -> pyarrow.Table:
         """The rows of a file that pass. names: the columns, as for `read_table`."""

@@ -403,5 +403,4 @@ def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey)
         for name, fields in fresh.items()
     }
     unsigned = write_metadata(user_metadata(metadata), changed, encryption, metadata[POLICY])
-    signed = sign(header.tensors, unsigned, new_key.checked_signing_key())
-    return encode(header.tensors, signed)
+    return encode(header.tensors, sign(header.tensors, unsigned, new_key.checked_signing_key()))

@@ -271,8 +271,7 @@ def sign(
     tensors: Mapping[str, TensorInfo], metadata: Mapping[str, str], private_key: bytes
 ) -> dict[str, str]:
     """The metadata with its signature."""
-    signature = ed25519.sign(private_key, canonical(tensors, metadata))
-    return {**metadata, SIGNATURE: encoded(signature)}
+    return {**metadata, SIGNATURE: encoded(ed25519.sign(private_key, canonical(tensors, metadata)))}
 
 
 def user_metadata(metadata: Mapping[str, str]) -> dict[str, str]:

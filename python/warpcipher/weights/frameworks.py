@@ -363,8 +363,7 @@ class JaxOnGpu(Framework):
         return plain.view(kind).reshape(shape).block_until_ready()
 
     def _taken(self, block: DeviceBlock, code: int, bits: int, shape: tuple[int, ...]) -> Any:
-        lent = block.array.tensor(block.start, code, bits, shape)
-        return self._jax.dlpack.from_dlpack(lent)
+        return self._jax.dlpack.from_dlpack(block.array.tensor(block.start, code, bits, shape))
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].block_until_ready()  # then the tensor is wiped

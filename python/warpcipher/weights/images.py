@@ -130,8 +130,7 @@ class FormatImage(Uncopied):
     def __init__(self, path: str, key: object, context: bytes, gds: bool = False) -> None:
         self._path = path
         self._gds = gds
-        options = formats.Options(context=context)
-        self._file = formats.open(path, key, options=options)
+        self._file = formats.open(path, key, options=formats.Options(context=context))
         self.size = self._file.raw.size
 
     def read(self, offset: int, out: Any) -> None:

@@ -231,8 +231,7 @@ def register() -> None:
 
         def __init__(self, load_config: Any) -> None:
             super().__init__(load_config)
-            extra = load_config.model_loader_extra_config or {}
-            self._key, self._context = key_of(extra)
+            self._key, self._context = key_of(load_config.model_loader_extra_config or {})
 
         def download_model(self, model_config: Any) -> None:
             """Checks that the model is a directory: encrypted models are not fetched from a hub."""

@@ -157,8 +157,7 @@ class Age(Format):
         options.check(self)
         file_key = os.urandom(FILE_KEY_SIZE)
         head = header.build(file_key, _wrapped(file_key, key))
-        nonce = os.urandom(payload.NONCE_SIZE)
-        return payload.encryptor(file_key, head, nonce, options.engine)
+        return payload.encryptor(file_key, head, os.urandom(payload.NONCE_SIZE), options.engine)
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         if armor.is_armor(prefix):
