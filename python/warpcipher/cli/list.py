@@ -94,24 +94,21 @@ def size_of(path: str) -> int:
 
 def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
     """The manifest of a tree. Raises CliError, OSError."""
-    from warpcipher.formats.sealed import Sealed
+    from warpcipher.formats.sealed import Sealed, opened_in
 
     from . import trees
     from .jobs import Tree
 
+    chosen = wc.formats.resolve(format_name, key)
+    sealed = Sealed(key, chosen, wc.formats.Options(context=context))
     if stores.is_url(path):
-        from warpcipher.formats.sealed import opened_in
         from warpcipher.formats.tree_parts import Listed
 
-        of = Sealed(key, wc.formats.resolve(format_name, key), wc.formats.Options(context=context))
-        return Listed(of, opened_in(_manifest_of(path).rpartition("/")[0])).all()
+        return Listed(sealed, opened_in(_manifest_of(path).rpartition("/")[0])).all()
     os.stat(path)
     folder, name = os.path.split(_manifest_of(path))
     root = folder or "."
-    chosen = wc.formats.resolve(format_name, key)
-    kind = "journal" if name == JOURNAL else "manifest"
-    sealed = Sealed(key, chosen, wc.formats.Options(context=context))
-    found = trees.read(sealed, root, kind)
+    found = trees.read(sealed, root, "journal" if name == JOURNAL else "manifest")
     if found is None:
         raise trees.without_manifest(Tree(root, root))
     return found
@@ -123,13 +120,8 @@ def summary(manifest: Manifest) -> dict[str, Any]:
     for entry in manifest.entries.values():
         counts[entry.kind] += bool(entry.name)
     return {
-        "id": manifest.id,
-        "base": manifest.base,
-        "made": manifest.made,
-        "format": manifest.format,
-        "files": counts["file"],
-        "folders": counts["folder"],
-        "links": counts["link"],
+        **{name: getattr(manifest, name) for name in ("id", "base", "made", "format")},
+        **{f"{kind}s": counts[kind] for kind in ("file", "folder", "link")},
         "plaintext_size": sum(entry.size for entry in manifest.entries.values()),
     }
 

@@ -183,10 +183,9 @@ def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
     }
     if found is None and seen.encryption != "none":
         return entry
-    plain = seen.encryption == "none"
-    with wc.parquet.open(
-        path, None if plain else found, aad_prefix=None if plain else prefix
-    ) as file:
+    if seen.encryption == "none":
+        found = prefix = None
+    with wc.parquet.open(path, found, aad_prefix=prefix) as file:
         entry["rows"] = file.num_rows
         entry["row_groups"] = file.num_row_groups
         entry["columns"] = [_column(column) for column in file.columns()]
@@ -194,11 +193,7 @@ def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
 
 
 def _column(column: wc.parquet.ColumnInfo) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "encryption": column.encryption,
-        "key_metadata": _shown(column.key_metadata),
-    }
+    return {**column._asdict(), "key_metadata": _shown(column.key_metadata)}
 
 
 def _shown(data: bytes) -> str | None:

@@ -165,8 +165,7 @@ def search(
         _tell_of_days(made, yes)
     _stop_on_signals(made)
     where = None if no_checkpoint else checkpoint or made.identity.name
-    code = _run_json(made, output, where) if as_json else _run(made, output, where)
-    if code:
+    if code := _run(made, output, where, as_json):
         raise click.exceptions.Exit(code)
 
 
@@ -285,24 +284,44 @@ def _tell_of_days(made: wc.keysearch.Search, yes: bool) -> None:
         raise usage("nothing was searched")
 
 
-def _run(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None) -> int:
+def _run(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None, as_json: bool) -> int:
     printed = 0
     pace = PaceWarning()
-    with Progress(made.total, visible=on_terminal(), unit="key") as bar:
+    if as_json:
+        _emit("start", _facts(made), output)
+    visible = on_terminal() and not as_json
+    with Progress(made.total, visible=visible, unit="key") as bar:
         for progress in made:
             bar.begin_at(made.resumed)
             bar.at(progress.done)
             pace.look(progress, bar.say)
             for key in made.keys[printed:]:
-                click.echo(key.hex(), file=output)
+                if as_json:
+                    number = made.template.space.number_of(key)
+                    _emit("found", {"key": key.hex(), "number": number}, output)
+                else:
+                    click.echo(key.hex(), file=output)
             printed = len(made.keys)
+            if as_json:
+                lately = {"recent_rate": progress.lately.rate, "slow": progress.lately.slow}
+                facts = {name: getattr(progress, name) for name in _REACHED}
+                _emit("progress", facts | lately, output)
         last = progress
-        if on_terminal() or not made.keys:
+        if not as_json and (visible or not made.keys):
             for line in _summary(made, last):
                 bar.say(f"warpcipher: {line}")
             if made.result == "cancelled" and checkpoint is not None:
                 bar.say(f"warpcipher: {_going_on(checkpoint)}")
-    return _exit_code(made)
+    if as_json:
+        found = [key.hex() for key in made.keys]
+        noted = checkpoint if checkpoint and Path(checkpoint).exists() else None
+        _emit("end", {"result": made.result, "keys": found, "checkpoint": noted}, output)
+    if made.result == "cancelled":
+        return INTERRUPTED
+    return 0 if made.keys else NOT_FOUND
+
+
+_REACHED = ("done", "total", "fraction", "rate", "eta", "seconds", "false_positives")
 
 
 def _going_on(checkpoint: str) -> str:
@@ -327,49 +346,9 @@ def _summary(made: wc.keysearch.Search, last: Reached) -> list[str]:
     return [*lines, f"{state}, {own}{show_time(last.seconds)}"]
 
 
-def _run_json(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None) -> int:
-    printed = 0
-    pace = PaceWarning()
-    _emit("start", _facts(made), output)
-    for progress in made:
-        for key in made.keys[printed:]:
-            number = made.template.space.number_of(key)
-            _emit("found", {"key": key.hex(), "number": number}, output)
-        printed = len(made.keys)
-        pace.look(progress, lambda text: click.echo(text, err=True))
-        _emit(
-            "progress",
-            {
-                "done": progress.done,
-                "total": progress.total,
-                "fraction": progress.fraction,
-                "rate": progress.rate,
-                "recent_rate": progress.lately.rate,
-                "slow": progress.lately.slow,
-                "eta": progress.eta,
-                "seconds": progress.seconds,
-                "false_positives": progress.false_positives,
-            },
-            output,
-        )
-    end = {
-        "result": made.result,
-        "keys": [key.hex() for key in made.keys],
-        "checkpoint": checkpoint if checkpoint and Path(checkpoint).exists() else None,
-    }
-    _emit("end", end, output)
-    return _exit_code(made)
-
-
 def _emit(event: str, fields: dict[str, Any], output: IO[str]) -> None:
     click.echo(json.dumps({"event": event, **fields}), file=output)
     output.flush()
-
-
-def _exit_code(made: wc.keysearch.Search) -> int:
-    if made.result == "cancelled":
-        return INTERRUPTED
-    return 0 if made.keys else NOT_FOUND
 
 
 class PaceWarning:
