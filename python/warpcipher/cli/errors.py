@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gc
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, TypeAlias
 
 import click
@@ -99,6 +100,15 @@ Failures: TypeAlias = list[tuple[str, CliError]]
 
 def usage(message: str) -> CliError:
     return UsageError(message)
+
+
+@contextlib.contextmanager
+def as_usage(what: str = "") -> Iterator[None]:
+    """Makes a ValueError one of use. what: put before its text."""
+    try:
+        yield
+    except ValueError as error:
+        raise usage(f"{what}: {error}" if what else str(error)) from None
 
 
 def complain(message: str) -> None:

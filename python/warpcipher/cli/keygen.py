@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ import click
 import warpcipher as wc
 
 from . import keys, names, recipients
-from .errors import Command, epilog, print_json, shown, usage
+from .errors import Command, as_usage, epilog, print_json, shown, usage
 from .files import open_output
 from .options import argument, option, with_options
 from .report import on_terminal
@@ -154,13 +155,10 @@ def keyset(
     rotate: bool,
     add: bool,
     template: str | None,
-    promote: int | None,
-    enable: int | None,
-    disable: int | None,
-    delete: int | None,
     output: str | None,
     force: bool,
     as_json: bool,
+    **numbers: int | None,
 ) -> None:
     """List the keys of a Tink keyset, or change which of them encrypts and which decrypt.
 
@@ -173,47 +171,44 @@ def keyset(
     warpcipher keyset --rotate keyset.json
     warpcipher keyset --disable 1234567890 keyset.json
     """
-    changes = [rotate, add, *(given is not None for given in (promote, enable, disable, delete))]
-    if sum(changes) > 1:
+    asked = [(name, number) for name, number in numbers.items() if number is not None]
+    changes = rotate + add + len(asked)
+    if changes > 1:
         raise usage(
             "one change a call: one of --rotate, --add, --promote, --enable, --disable and --delete"
         )
     if template is not None and not (rotate or add):
         raise usage("--template is for a fresh key: give it with --rotate or --add")
-    if output is not None and not any(changes):
+    if output is not None and not changes:
         raise usage("-o is for a changed keyset: give --rotate or another change")
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
     found = _read(path)
     if rotate or add:
         found = found.rotated(template) if rotate else found.added(template)
-    elif promote is not None:
-        found = found.promoted(promote)
-    elif enable is not None:
-        found = found.with_status(enable, "ENABLED")
-    elif disable is not None:
-        found = found.with_status(disable, "DISABLED")
-    elif delete is not None:
-        found = found.without(delete)
-    if any(changes):
+    for name, number in asked:
+        found = _CHANGES[name](found, number)
+    if changes:
         place = os.path.realpath(path) if output is None else output
         with open_output(place, force=output is None or force) as target:
             target.write_all(found.to_json().encode(), 0o600)
     _list(path if output is None else output, found, as_json)
 
 
-def _read(path: str) -> wc.formats.Keyset:
-    from warpcipher.keys.sources import read_bounded
+_CHANGES: dict[str, Callable[[wc.formats.Keyset, int], wc.formats.Keyset]] = {
+    "promote": lambda keyset, number: keyset.promoted(number),
+    "enable": lambda keyset, number: keyset.with_status(number, "ENABLED"),
+    "disable": lambda keyset, number: keyset.with_status(number, "DISABLED"),
+    "delete": lambda keyset, number: keyset.without(number),
+}
 
+
+def _read(path: str) -> wc.formats.Keyset:
     if path == keys.STANDARD:
         raise usage("a keyset is a file: give its name")
-    keys.warn_of_mode(path, "FILE")
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        data = read_bounded(file.fileno(), shown(path))
-    try:
+    data = keys.content_of(path, "FILE", secret=True)
+    with as_usage(shown(path)):
         return wc.formats.Keyset.from_json(data)
-    except wc.formats.FormatError as error:
-        raise usage(f"{shown(path)}: {error}") from None
 
 
 def _list(path: str, found: wc.formats.Keyset, as_json: bool) -> None:

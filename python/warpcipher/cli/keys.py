@@ -13,7 +13,7 @@ import click
 
 import warpcipher as wc
 
-from .errors import counted, shown, usage, warn
+from .errors import as_usage, counted, shown, usage, warn
 from .options import option, with_options
 
 Key = Union[bytearray, "wc.formats.Keyset"]
@@ -137,10 +137,8 @@ class Choice:
         if self.kms is not None:
             raise usage(f"--kms gives a Tink keyset, but {what} is needed here")
         source = self._source()
-        try:
+        with as_usage():
             key = source.resolve(sizes=sizes, keyset=False, what=what)
-        except ValueError as error:
-            raise usage(str(error)) from None
         _warn_of_text(source.name, key)
         return key
 
@@ -157,10 +155,8 @@ class Choice:
         source = self._source()
         if self.kms is not None:
             source = wc.keys.from_tink(bytes(source.read(None)), kms=self.kms)
-        try:
+        with as_usage():
             key = source.resolve(**expected)
-        except ValueError as error:
-            raise usage(str(error)) from None
         only_keyset = format_name != "auto" and get(format_name).takes_keyset
         if not only_keyset and key[:1] != b"{":
             _warn_of_text(source.name, key)
@@ -180,10 +176,8 @@ class Choice:
         if self.kms is not None:
             raise usage("--kms needs a Tink keyset; this is a JSON Web Key")
         source = self._source()
-        try:
+        with as_usage(source.name):
             return wc.weights.CryptotensorsKey.from_jwk(source)
-        except ValueError as error:
-            raise usage(f"{source.name}: {error}") from None
 
 
 def _warn_of_text(name: str, key: bytes) -> None:
@@ -209,6 +203,20 @@ def _file(path: str, option: str) -> wc.keys.KeySource:
     return wc.keys.from_file(path)
 
 
+def content_of(path: str, what: str, *, secret: bool) -> bytearray:
+    """What a small file holds, - for standard input. what: of the option that names it; secret:
+    with a warning where others may read it."""
+    from warpcipher.keys.sources import read_bounded
+
+    if path == STANDARD:
+        return read_bounded(0, "standard input")
+    status = status_of(path, what)
+    if secret:
+        _warn_of_mode(path, status)
+    with open(path, "rb", buffering=0) as file, as_usage():  # noqa: PTH123
+        return read_bounded(file.fileno(), shown(path))
+
+
 def status_of(path: str, option: str) -> os.stat_result:
     """Of the file that an option names. Raises OSError; CliError, where a key itself may have been
     given for the name, which is not repeated then."""
@@ -225,11 +233,6 @@ def status_of(path: str, option: str) -> os.stat_result:
             f"{option} names a file: what was given, {counted(len(path), 'character')} not "
             f"repeated here, may be a key itself ({error.strerror})"
         ) from None
-
-
-def warn_of_mode(path: str, option: str) -> None:
-    """Warns of a file of secrets that others may read. Raises as `status_of`."""
-    _warn_of_mode(path, status_of(path, option))
 
 
 def _warn_of_mode(path: str, status: os.stat_result) -> None:

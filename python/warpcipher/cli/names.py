@@ -4,7 +4,8 @@ them; `warpcipher completion`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import click
 
@@ -12,6 +13,8 @@ import warpcipher as wc
 
 from .errors import Command, did_you_mean, usage
 from .options import option
+
+Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def canonical(given: str, known: Iterable[str]) -> str:
@@ -73,14 +76,29 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(made(ctx.find_root().command, {}, "warpcipher", "_WARPCIPHER_COMPLETE").source())
 
 
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+def _completing(names: Callable[[], Iterable[str]]) -> Completion:
+    """Completes an option's value to one of these names."""
+
+    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+        return [name for name in names() if name.startswith(begun)]
+
+    return complete
 
 
-def formats(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return _beginning(
-        (name for name, entry in wc.formats.FORMATS.items() if not entry.command), incomplete
-    )
+formats = _completing(
+    lambda: (name for name, entry in wc.formats.FORMATS.items() if not entry.command)
+)
+templates = _completing(lambda: wc.formats.TEMPLATES)
+algorithms = _completing(lambda: (entry.name for entry in wc.algorithms()))
+engines = _completing(lambda: ("auto", *(entry.name for entry in wc.engines())))
+searchers = _completing(lambda: ("auto", *(entry.name for entry in wc.keysearch.searchers())))
+
+
+@_completing
+def searched_algorithms() -> Iterable[str]:
+    from warpcipher.keysearch.pairs import MODES
+
+    return (entry.name for entry in wc.algorithms() if entry.name.rsplit("-", 1)[1] in MODES)
 
 
 FORMAT = option(
@@ -89,32 +107,3 @@ FORMAT = option(
     default="auto",
     shell_complete=formats,
 )
-
-
-def templates(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return _beginning(wc.formats.TEMPLATES, incomplete)
-
-
-def algorithms(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return _beginning((entry.name for entry in wc.algorithms()), incomplete)
-
-
-def engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return _beginning(("auto", *(entry.name for entry in wc.engines())), incomplete)
-
-
-def searched_algorithms(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    from warpcipher.keysearch.pairs import MODES
-
-    return [
-        name
-        for name in algorithms(_context, _parameter, incomplete)
-        if name.rsplit("-", 1)[1] in MODES
-    ]
-
-
-def searchers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    names = ("auto", *(entry.name for entry in wc.keysearch.searchers()))
-    return [name for name in names if name.startswith(incomplete)]

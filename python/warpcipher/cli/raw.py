@@ -64,13 +64,9 @@ class RawSettings(Settings):
         if self.people and self.iv_hex is not None:
             raise usage("the IV comes from the password: leave --iv-hex out")
         if not self.people:
-            for option, value in (
-                ("--digest", self.digest),
-                ("--iterations", self.iterations),
-                ("--armor", self.armor or None),
-            ):
-                if value is not None:
-                    raise usage(f"{option} is for a password: --passphrase")
+            for name in ("digest", "iterations", "armor"):
+                if not (getattr(self, name) is None or getattr(self, name) is False):
+                    raise usage(f"--{name} is for a password: --passphrase")
 
 
 class RawTransfer(Transfer):
@@ -82,12 +78,9 @@ class RawTransfer(Transfer):
 
     def _make_options(self) -> wc.formats.Options:
         given = self._raw
-        return replace(
-            super()._make_options(),
-            algorithm=given.algorithm,
-            iv=given.iv_hex,
-            padding="none" if given.no_padding else "auto",
-        )
+        padding: Any = "none" if given.no_padding else "auto"
+        made = super()._make_options()
+        return replace(made, algorithm=given.algorithm, iv=given.iv_hex, padding=padding)
 
     def _read_key(self) -> bytes | bytearray | Password | keys.Key:
         given = self._raw

@@ -8,6 +8,7 @@ shows it. With an identity it opens the identity's file; without one it is the k
 from __future__ import annotations
 
 import codecs
+import functools
 import os
 import stat
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import warpcipher as wc
 from warpcipher import stores
 
 from . import keys, process
-from .errors import NotAuthenticError, counted, shown, usage
+from .errors import NotAuthenticError, as_usage, counted, shown, usage
 from .options import Option, option, with_options
 
 HEAD_SIZE = 64 << 10
@@ -257,34 +258,20 @@ class _Secrets:
 
     def read(self, path: str) -> tuple[wc.formats.Format, list[Any]]:
         """The identities in a file, and their format."""
-        data = _content(path, secret=True)
+        data = _content(path, "-i")
         name, of = shown(path), _format_of(data)
-        try:
-            return of, of.secret_keys(
-                data, lambda: self.passphrase(f"Passphrase of {name}", new=False)
-            )
-        except wc.InvalidTag as error:
-            raise NotAuthenticError(f"{name}: {error}") from None
-        except ValueError as error:
-            raise usage(f"{name}: {error}") from None
+        with as_usage(name):
+            try:
+                ask = functools.partial(self.passphrase, f"Passphrase of {name}", new=False)
+                return of, of.secret_keys(data, ask)
+            except wc.InvalidTag as error:
+                raise NotAuthenticError(f"{name}: {error}") from None
 
 
-def _content(path: str, *, secret: bool = False) -> bytes:
-    """What a file holds, - for standard input. A secret one that others may read gets a warning."""
-    from warpcipher.keys.sources import read_bounded
-
-    if path == keys.STANDARD:
-        return bytes(read_bounded(0, "standard input"))
-    if secret:
-        keys.warn_of_mode(path, "-i")
-    else:
-        keys.status_of(path, "-R")
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        try:
-            content = bytes(read_bounded(file.fileno(), shown(path)))
-        except ValueError as error:
-            raise usage(str(error)) from None
-    return content.removeprefix(codecs.BOM_UTF8)
+def _content(path: str, option: str) -> bytes:
+    """What a file of keys holds."""
+    found = keys.content_of(path, option, secret=option == "-i")
+    return bytes(found).removeprefix(codecs.BOM_UTF8)
 
 
 def _recipient(text: str) -> tuple[wc.formats.Format, list[Any]]:
@@ -303,12 +290,10 @@ def _recipient(text: str) -> tuple[wc.formats.Format, list[Any]]:
 
 def _recipients(path: str) -> tuple[wc.formats.Format, list[Any]]:
     """The recipients in a file of -R."""
-    data = _content(path)
+    data = _content(path, "-R")
     of = _format_of(data)
-    try:
+    with as_usage(shown(path)):
         return of, of.public_keys(data)
-    except ValueError as error:
-        raise usage(f"{shown(path)}: {error}") from None
 
 
 def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:

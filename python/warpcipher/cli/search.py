@@ -24,6 +24,7 @@ from .errors import (
     INTERRUPTED,
     NOT_FOUND,
     Command,
+    as_usage,
     counted,
     epilog,
     print_json,
@@ -182,10 +183,8 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[wc.keysea
         raise usage("no pair was given: --pair PLAINTEXT:CIPHERTEXT, or --pairs FILE")
     found = []
     for where, text in lines:
-        try:
+        with as_usage(where):
             found.append(wc.keysearch.Pair.from_text(text, where))
-        except ValueError as error:
-            raise usage(f"{where}: {error}") from None
     return found
 
 
@@ -198,10 +197,8 @@ def _read(path: str) -> bytes:
 
 
 def _read_candidates(path: str) -> wc.keysearch.Candidates:
-    try:
+    with as_usage(shown(path)):
         return wc.keysearch.parse_candidates(_read(path))
-    except ValueError as error:
-        raise usage(f"{shown(path)}: {error}") from None
 
 
 def _stop_on_signals(made: wc.keysearch.Search) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import warpcipher as wc
 
-from . import conflicts, files, jobs, keys
-from .errors import ENGINE, NOT_AUTHENTIC, USAGE, CliError, NotAuthenticError, shown, usage, warn
+from . import conflicts, errors, files, jobs, keys
+from .errors import ENGINE, NOT_AUTHENTIC, CliError, NotAuthenticError, as_usage, shown, usage, warn
 from .files import InputFile, OutputFile, Target
 from .recipients import HEAD_SIZE, head_of
 from .report import Progress
@@ -47,15 +47,13 @@ class Transfer(Run):
             raise usage("--encryption-context takes KEY=VALUE")
         if len({key for key, _ in pairs}) != len(pairs):
             raise usage("--encryption-context has a key more than once")
-        try:
+        with as_usage():
             return wc.formats.awsesdk.Options(
                 **vars(chosen) | {"algorithm": given.suite},
                 encryption_context=dict(pairs),
                 required_context=given.required_context,
                 frame_length=given.frame_length or wc.formats.awsesdk.FRAME_LENGTH,
             )
-        except ValueError as error:
-            raise usage(str(error)) from None
 
     def _read_key(self) -> object:
         given = self._settings
@@ -222,7 +220,7 @@ class Transfer(Run):
         failure = super()._translated(job, error)
         if (
             failure is not None
-            and failure.exit_code in (USAGE, ENGINE)
+            and failure.exit_code in (errors.USAGE, ENGINE)
             and not self._report.results
             and not isinstance(error, CliError)
         ):
