@@ -46,59 +46,21 @@ if TYPE_CHECKING:
     from .queue import Queue, QueueFuture, QueueStatistics
 
 __all__ = [
-    "AlgorithmInfo",
-    "Batch",
-    "BatchRun",
-    "Cipher",
-    "Columns",
-    "DeviceArray",
-    "EngineError",
-    "EngineInfo",
-    "Handle",
-    "InvalidTag",
-    "Key",
-    "PinnedBuffer",
-    "Queue",
-    "QueueFuture",
-    "QueueStatistics",
-    "Status",
-    "__version__",
-    "aead",
-    "algorithms",
-    "engines",
-    "find_algorithm",
-    "formats",
-    "keys",
-    "keysearch",
-    "kv",
-    "parquet",
-    "pinned",
-    "prg",
-    "random",
-    "run_columns",
-    "search",
-    "tuning",
-    "weights",
-]
+    "AlgorithmInfo", "Batch", "BatchRun", "Cipher", "Columns", "DeviceArray", "EngineError",
+    "EngineInfo", "Handle", "InvalidTag", "Key", "PinnedBuffer", "Queue", "QueueFuture",
+    "QueueStatistics", "Status", "__version__", "aead", "algorithms", "engines", "find_algorithm",
+    "formats", "keys", "keysearch", "kv", "parquet", "pinned", "prg", "random", "run_columns",
+    "search", "tuning", "weights",
+]  # fmt: skip
 
 
 # Loaded when first used: most programs need no file format, no queue and no search.
 _LATER = {
-    "BatchRun": "batch_run",
-    "formats": "formats",
-    "keys": "keys",
-    "keysearch": "keysearch",
-    "kv": "kv",
-    "parquet": "parquet",
-    "prg": "prg",
-    "random": "random",
-    "search": "keysearch",
-    "tuning": "tuning",
-    "weights": "weights",
-    "Queue": "queue",
-    "QueueFuture": "queue",
+    "BatchRun": "batch_run", "formats": "formats", "keys": "keys", "keysearch": "keysearch",
+    "kv": "kv", "parquet": "parquet", "prg": "prg", "random": "random", "search": "keysearch",
+    "tuning": "tuning", "weights": "weights", "Queue": "queue", "QueueFuture": "queue",
     "QueueStatistics": "queue",
-}
+}  # fmt: skip
 
 
 # Of native classes: their content stays in the process.

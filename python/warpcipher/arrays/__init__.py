@@ -25,16 +25,6 @@ from .messages import (
 )
 
 __all__ = [
-    "BUFFERS",
-    "aead_crypt",
-    "choose_stream",
-    "crypt",
-    "device_column",
-    "finished",
-    "is_on_device",
-    "library_of",
-    "size_of",
-    "stream_pointer",
-    "wait",
-    "written_part",
-]
+    "BUFFERS", "aead_crypt", "choose_stream", "crypt", "device_column", "finished", "is_on_device",
+    "library_of", "size_of", "stream_pointer", "wait", "written_part",
+]  # fmt: skip

@@ -14,25 +14,11 @@ from . import errors, process
 # Commands by name, in the order of --help, each with its module, which has an object of that name.
 # Those without one are of MEASURE.
 COMMANDS = {
-    "keygen": "keygen",
-    "keyset": "keygen",
-    "encrypt": "encrypt",
-    "decrypt": "encrypt",
-    "check": "encrypt",
-    "list": "list",
-    "raw": "raw",
-    "info": "info",
-    "explain": "tuning",
-    "parquet": "parquet",
-    "rekey": "rekey",
-    "rewrap": "rewrap",
-    "bench": "",
-    "tune": "tuning",
-    "search": "search",
-    "verify": "search",
-    "lab": "",
-    "completion": "names",
-}
+    "keygen": "keygen", "keyset": "keygen", "encrypt": "encrypt", "decrypt": "encrypt",
+    "check": "encrypt", "list": "list", "raw": "raw", "info": "info", "explain": "tuning",
+    "parquet": "parquet", "rekey": "rekey", "rewrap": "rewrap", "bench": "", "tune": "tuning",
+    "search": "search", "verify": "search", "lab": "", "completion": "names",
+}  # fmt: skip
 
 MEASURE = {
     "bench": "Measure how fast this machine encrypts, and how near that is to its bounds.",

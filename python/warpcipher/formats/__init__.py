@@ -215,15 +215,9 @@ def _named(beginning: bytes, size: int, read_at: ReadAt) -> tuple[Candidate, ...
 
 # Loaded when first used, as the formats themselves are.
 _LATER = {
-    "Foreign": "foreign",
-    "Keyset": "tink_keyset",
-    "TEMPLATES": "tink_keyset",
-    "age": "age",
-    "awsesdk": "awsesdk",
-    "crypt4gh": "crypt4gh",
-    "foreign": "foreign",
-    "openssl": "openssl",
-}
+    "Foreign": "foreign", "Keyset": "tink_keyset", "TEMPLATES": "tink_keyset", "age": "age",
+    "awsesdk": "awsesdk", "crypt4gh": "crypt4gh", "foreign": "foreign", "openssl": "openssl",
+}  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -238,34 +232,8 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "FORMATS",
-    "TEMPLATES",
-    "Buffer",
-    "Candidate",
-    "DecryptedFile",
-    "Decryptor",
-    "Encryptor",
-    "FileInfo",
-    "Foreign",
-    "Format",
-    "FormatError",
-    "Keyset",
-    "Layout",
-    "Options",
-    "PieceCipher",
-    "decrypt_file",
-    "decrypt_stream",
-    "detect",
-    "encrypt_file",
-    "encrypt_stream",
-    "get",
-    "info",
-    "key_sizes",
-    "open",
-    "read_chunks",
-    "register",
-    "rekey_file",
-    "resolve",
-    "rewrap_file",
-    "take",
-]
+    "FORMATS", "TEMPLATES", "Buffer", "Candidate", "DecryptedFile", "Decryptor", "Encryptor",
+    "FileInfo", "Foreign", "Format", "FormatError", "Keyset", "Layout", "Options", "PieceCipher",
+    "decrypt_file", "decrypt_stream", "detect", "encrypt_file", "encrypt_stream", "get", "info",
+    "key_sizes", "open", "read_chunks", "register", "rekey_file", "resolve", "rewrap_file", "take",
+]  # fmt: skip

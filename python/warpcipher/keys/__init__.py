@@ -23,16 +23,6 @@ from .sources import from_descriptor, from_env, from_file
 from .tink_kms import from_tink, rewrap_tink
 
 __all__ = [
-    "Encoding",
-    "KeySource",
-    "decode",
-    "from_command",
-    "from_descriptor",
-    "from_env",
-    "from_file",
-    "from_tink",
-    "identify",
-    "is_deferred",
-    "resolve",
-    "rewrap_tink",
-]
+    "Encoding", "KeySource", "decode", "from_command", "from_descriptor", "from_env", "from_file",
+    "from_tink", "identify", "is_deferred", "resolve", "rewrap_tink",
+]  # fmt: skip

@@ -24,22 +24,10 @@ from .session import CheckpointError
 from .template import Candidates, Template
 
 __all__ = [
-    "Candidates",
-    "CheckpointError",
-    "Estimate",
-    "Lately",
-    "Pair",
-    "Progress",
-    "Scores",
-    "Search",
-    "SearcherInfo",
-    "Template",
-    "candidates_from_scores",
-    "parse_candidates",
-    "search",
-    "searchers",
+    "Candidates", "CheckpointError", "Estimate", "Lately", "Pair", "Progress", "Scores", "Search",
+    "SearcherInfo", "Template", "candidates_from_scores", "parse_candidates", "search", "searchers",
     "verify",
-]
+]  # fmt: skip
 
 
 search = Search

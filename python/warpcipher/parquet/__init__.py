@@ -42,31 +42,11 @@ if TYPE_CHECKING:
     from ..cluster.tables import read_ray
 
 __all__ = [
-    "ChunkData",
-    "ColumnChunks",
-    "ColumnInfo",
-    "EncryptionConfig",
-    "FileInfo",
-    "KmsClient",
-    "KmsKeys",
-    "MissingKeyError",
-    "ParquetFile",
-    "StandardKeyMetadata",
-    "column_chunks",
-    "encrypt",
-    "find_files",
-    "inspect",
-    "open",
-    "open_data_file",
-    "read_data_file",
-    "read_dataset",
-    "read_ray",
-    "read_table",
-    "read_tables",
-    "rekey",
-    "rewrap",
-    "to_plain",
-]
+    "ChunkData", "ColumnChunks", "ColumnInfo", "EncryptionConfig", "FileInfo", "KmsClient",
+    "KmsKeys", "MissingKeyError", "ParquetFile", "StandardKeyMetadata", "column_chunks", "encrypt",
+    "find_files", "inspect", "open", "open_data_file", "read_data_file", "read_dataset", "read_ray",
+    "read_table", "read_tables", "rekey", "rewrap", "to_plain",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

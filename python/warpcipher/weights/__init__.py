@@ -23,20 +23,7 @@ from .modules import load_model, save_model
 from .saving import save, save_file
 
 __all__ = [
-    "CryptotensorsKey",
-    "Model",
-    "ModelInfo",
-    "TensorInfo",
-    "TensorSlice",
-    "describe",
-    "is_cryptotensors",
-    "load",
-    "load_file",
-    "load_model",
-    "public_key",
-    "rewrap",
-    "safe_open",
-    "save",
-    "save_file",
-    "save_model",
-]
+    "CryptotensorsKey", "Model", "ModelInfo", "TensorInfo", "TensorSlice", "describe",
+    "is_cryptotensors", "load", "load_file", "load_model", "public_key", "rewrap", "safe_open",
+    "save", "save_file", "save_model",
+]  # fmt: skip

@@ -87,20 +87,10 @@ _BY_NAME = {kind.name: kind for kind in KINDS.values()}
 # Types of values, by number: their name and, of those of a fixed size, their code in `struct`.
 _TEXT, _ARRAY = 8, 9
 _VALUES: dict[int, tuple[str, str]] = {
-    0: ("uint8", "B"),
-    1: ("int8", "b"),
-    2: ("uint16", "H"),
-    3: ("int16", "h"),
-    4: ("uint32", "I"),
-    5: ("int32", "i"),
-    6: ("float32", "f"),
-    7: ("bool", "?"),
-    _TEXT: ("string", ""),
-    _ARRAY: ("array", ""),
-    10: ("uint64", "Q"),
-    11: ("int64", "q"),
-    12: ("float64", "d"),
-}
+    0: ("uint8", "B"), 1: ("int8", "b"), 2: ("uint16", "H"), 3: ("int16", "h"), 4: ("uint32", "I"),
+    5: ("int32", "i"), 6: ("float32", "f"), 7: ("bool", "?"), _TEXT: ("string", ""),
+    _ARRAY: ("array", ""), 10: ("uint64", "Q"), 11: ("int64", "q"), 12: ("float64", "d"),
+}  # fmt: skip
 
 
 def logical_shape(info: TensorInfo, name: str) -> tuple[int, ...]:

@@ -324,10 +324,8 @@ class _Scanner:
         if len(shape) > MAX_DIMENSIONS:
             raise self.error(f"tensor {shown(name)} has {len(shape)} dimensions, at most 64 may be")
         if len(offsets) != 2 or offsets[0] > offsets[1]:
-            raise self.error(
-                f"tensor {shown(name)} has data_offsets {list(offsets)[:4]}: expected its "
-                "begin and its end"
-            )
+            given = f"data_offsets {list(offsets)[:4]}"
+            raise self.error(f"tensor {shown(name)} has {given}: expected its begin and its end")
         try:
             size = tensor_size(str(text), shape)
         except FormatError as error:
@@ -414,11 +412,8 @@ def canonical(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, str] | N
     if metadata is not None:
         document[METADATA] = dict(sorted(metadata.items()))
     for name, info in tensors.items():
-        document[name] = {
-            "dtype": info.dtype,
-            "shape": info.shape,
-            "data_offsets": (info.start, info.end),
-        }
+        place = info.start, info.end
+        document[name] = {"dtype": info.dtype, "shape": info.shape, "data_offsets": place}
     try:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError:

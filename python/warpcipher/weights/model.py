@@ -46,10 +46,8 @@ class Model(Closed):
         self._places: dict[str, TensorFile] = {}
         try:
             for path, promised in files.items():
-                try:
+                with _named_after(os.path.basename(path)):  # noqa: PTH119
                     file = open_one(path)
-                except (wc.InvalidTag, FormatError) as error:
-                    raise _named(error, os.path.basename(path)) from None  # noqa: PTH119
                 self._add(file, promised)
         except BaseException:
             self.close()
@@ -155,7 +153,7 @@ class TensorSlice(Uncopied):
             return self._whole()
 
         def read(offset: int, block: Any) -> None:
-            with _named_after(self._file):
+            with _named_after(self._file.name):
                 self._file.read(self._framework, offset, block)
 
         return read_box(self._framework, read, self._name, self._info, wanted, self._file.unit)
@@ -164,7 +162,7 @@ class TensorSlice(Uncopied):
         block = self._framework.block(self._info.size)
         if self._info.size:
             try:
-                with _named_after(self._file):
+                with _named_after(self._file.name):
                     self._file.read(self._framework, self._info.start, block)
             except BaseException:
                 self._framework.wipe(block)
@@ -172,17 +170,13 @@ class TensorSlice(Uncopied):
         return tensor_of(self._framework, block, self._info.dtype, self._info.shape, self._name)
 
 
-def _named(error: Exception, name: str) -> Exception:
-    """The error with the name of its file: a model may have many."""
-    return type(error)(f"{name}: {error}")
-
-
 @contextmanager
-def _named_after(file: TensorFile) -> Iterator[None]:
+def _named_after(name: str) -> Iterator[None]:
+    """Puts the name of its file before an error: a model may have many."""
     try:
         yield
     except (wc.InvalidTag, FormatError) as error:
-        raise _named(error, file.name) from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def safe_open(
@@ -333,7 +327,7 @@ def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
         for file in model._files:
             blocks.append(framework.block(file.header.data_size))
             if file.header.data_size:
-                with _named_after(file):
+                with _named_after(file.name):
                     file.read(framework, 0, blocks[-1])
         for file, block in zip(model._files, tuple(blocks), strict=True):
             for name, info in file.header.tensors.items():

@@ -18,13 +18,6 @@ from .keys import Identity, OtherIdentity, Passphrase, Recipient
 from .ssh import SshIdentity, SshRecipient
 
 __all__ = [
-    "Identity",
-    "OtherIdentity",
-    "Passphrase",
-    "Recipient",
-    "SshIdentity",
-    "SshRecipient",
-    "identities",
-    "is_encrypted",
-    "recipients",
-]
+    "Identity", "OtherIdentity", "Passphrase", "Recipient", "SshIdentity", "SshRecipient",
+    "identities", "is_encrypted", "recipients",
+]  # fmt: skip
