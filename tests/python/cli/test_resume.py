@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import ended, make_key, names, run, run_json, start, temporaries
-from test_trees import content_of
+from tree_support import content_of
 from warpcipher import _tree_names as tree_names
 
 INTERRUPTIONS = 8 * int(os.environ.get("WARPCIPHER_TEST_LONG", "1"))
