@@ -13,21 +13,19 @@ import base64
 import binascii
 import io
 import json
-import os
 import secrets
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias, Union
+from typing import Any, Protocol
 
 import warpcipher as wc
 
 from .. import stores
 from .._descriptors import open_seekable
+from .._types import PathLike
 from ..formats import FormatError
 from ..formats.whole import write_whole
 from .config import EncryptionConfig
 from .storage import writing
-
-TableLike: TypeAlias = Union[str, "os.PathLike[str]"]
 
 _TYPE = "PKMT1"
 _FOOTER = "footerKey"
@@ -55,7 +53,7 @@ class KmsKeys:
     What a file says of a KMS' instance and URL is not used: the client is the caller's.
     """
 
-    def __init__(self, client: KmsClient, table: TableLike | None = None) -> None:
+    def __init__(self, client: KmsClient, table: PathLike | None = None) -> None:
         self._client = client
         self._table = None if table is None else os.fspath(stores.local_path(table))
         self._external: dict[str, str] | None = None
@@ -63,7 +61,7 @@ class KmsKeys:
         self._keks: dict[tuple[str, str], bytes] = {}
         self._fresh: dict[str, tuple[bytes, bytes, str]] = {}
 
-    def beside(self, table: TableLike) -> KmsKeys:
+    def beside(self, table: PathLike) -> KmsKeys:
         """These keys for a file, whose material may lie beside it; the same where a table is
         named. A key encryption key that several files share is unwrapped once."""
         if self._table is not None:
@@ -282,7 +280,7 @@ def is_external(metadata: bytes) -> bool:
     return _parse(metadata, "the key metadata").get("internalStorage") is False
 
 
-def material_path(table: TableLike) -> str:
+def material_path(table: PathLike) -> str:
     """Where the external key material of a table lies: a path or a URL."""
     folder, slash, name = os.fspath(table).rpartition("/")
     return f"{folder}{slash}_KEY_MATERIAL_FOR_{name}.json"

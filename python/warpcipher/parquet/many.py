@@ -129,10 +129,8 @@ def _shown(field: pyarrow.Field) -> str:
 
 
 def _difference(origin: str, known: pyarrow.Schema, path: str, schema: pyarrow.Schema) -> str:
-    for has, names, lacks, others in (
-        (origin, known.names, path, schema.names),
-        (path, schema.names, origin, known.names),
-    ):
+    pair = (origin, known.names), (path, schema.names)
+    for (has, names), (lacks, others) in (pair, pair[::-1]):
         for name in names:
             if name not in others:
                 return f"column {name} is in {has}, and not in {lacks}"
@@ -298,15 +296,8 @@ def read_tables(
     memory besides the one that was handed out. The first error ends it; its text names the path. A
     column that is only in the names of folders ("year=2020") is left out, with a UserWarning.
     """
-    names = _listed(columns)
-    files = _Files(filesystem, storage_options)
-    chosen = None if filters is None else Filter(filters)
-
-    def read(path: str) -> pyarrow.Table:
-        with files.open(path, keys, aad_prefix, engine) as file:
-            return _rows(file, names, chosen)
-
-    yield from _read_all(files.find(paths), read, warn_of_folders=names is None)
+    files = _Files(keys, aad_prefix, engine, filesystem, storage_options)
+    yield from files.tables(paths, _listed(columns), filters)
 
 
 def _listed(columns: Iterable[str] | None) -> list[str] | None:
@@ -315,30 +306,74 @@ def _listed(columns: Iterable[str] | None) -> list[str] | None:
     return None if columns is None else list(columns)
 
 
-def _rows(file: ParquetFile, names: Sequence[str] | None, chosen: Filter | None) -> pyarrow.Table:
-    return read_table(file, columns=names) if chosen is None else chosen.read(file, names)
-
-
 class _Files:
-    """Where files are found and opened."""
+    """Where files are found, and how they are opened."""
 
-    def __init__(self, filesystem: Any, storage_options: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        keys: Keys | None,
+        aad_prefix: bytes | None,
+        engine: str,
+        filesystem: Any,
+        storage_options: Mapping[str, Any] | None,
+    ) -> None:
+        self._keys = keys
+        self._how: dict[str, Any] = {"aad_prefix": aad_prefix, "engine": engine}
         self._where: dict[str, Any] = {"filesystem": filesystem, "storage_options": storage_options}
 
-    def find(self, paths: Paths) -> list[str]:
+    def _find(self, paths: Paths) -> list[str]:
         chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
         return [file for path in chosen for file in find_files(path, **self._where)]
 
     @contextlib.contextmanager
-    def open(
-        self, path: str, keys: Keys | None, aad_prefix: bytes | None, engine: str
-    ) -> Iterator[ParquetFile]:
+    def _open(self, path: str) -> Iterator[ParquetFile]:
         system, name = _locate(path, **self._where)
         with (
             contextlib.nullcontext(path) if system is None else system.open(name, "rb") as source,
-            open(_readable(source), keys, aad_prefix=aad_prefix, engine=engine) as file,
+            open(_readable(source), self._keys, **self._how) as file,
         ):
             yield file
+
+    def tables(
+        self, paths: Paths, names: list[str] | None, filters: Any, lacking: set[str] | None = None
+    ) -> Iterator[tuple[str, pyarrow.Table]]:
+        """The files' tables of these columns, in the order of the files. lacking: names, out of
+        which those are taken that a file has; then a file may lack some."""
+        chosen = None if filters is None else Filter(filters)
+
+        def read(path: str) -> pyarrow.Table:
+            try:
+                with self._open(path) as file:
+                    there = names
+                    if names is not None and lacking is not None:
+                        there = [name for name in names if file.has_column(name)]
+                        lacking.difference_update(there)
+                    return chosen.read(file, there) if chosen else read_table(file, columns=there)
+            except Exception as error:
+                name_file(error, path)
+                raise
+
+        files = self._find(paths)
+        with ThreadPoolExecutor(AT_ONCE, "warpcipher-tables") as pool:
+            coming = [pool.submit(read, path) for path in files[:AT_ONCE]]
+            lost: set[str] = set()
+            try:
+                for number, path in enumerate(files):
+                    table = coming.pop(0).result()
+                    for name in _partitions(path) - lost if names is None else ():
+                        if name not in table.column_names:
+                            lost.add(name)
+                            warnings.warn(
+                                f"{path}: the column {name} is only in the names of folders, which "
+                                "are not read: it is left out",
+                                stacklevel=3,
+                            )
+                    if number + AT_ONCE < len(files):
+                        coming.append(pool.submit(read, files[number + AT_ONCE]))
+                    yield path, table
+            finally:
+                for future in coming:
+                    future.cancel()
 
 
 def _readable(source: Any) -> Any:
@@ -346,40 +381,6 @@ def _readable(source: Any) -> Any:
     versions of fsspec have it only on what they wrap."""
     has_it = isinstance(source, (str, os.PathLike)) or hasattr(source, "readinto")
     return source if has_it else getattr(source, "stream", source)
-
-
-def _read_all(
-    files: Sequence[str], read: Callable[[str], pyarrow.Table], *, warn_of_folders: bool
-) -> Iterator[tuple[str, pyarrow.Table]]:
-    """What `read` makes of the files, in their order."""
-
-    def named(path: str) -> pyarrow.Table:
-        try:
-            return read(path)
-        except Exception as error:
-            name_file(error, path)
-            raise
-
-    with ThreadPoolExecutor(AT_ONCE, "warpcipher-tables") as pool:
-        coming = [pool.submit(named, path) for path in files[:AT_ONCE]]
-        lost: set[str] = set()
-        try:
-            for number, path in enumerate(files):
-                table = coming.pop(0).result()
-                for name in _partitions(path) - lost if warn_of_folders else ():
-                    if name not in table.column_names:
-                        lost.add(name)
-                        warnings.warn(
-                            f"{path}: the column {name} is only in the names of folders, which "
-                            "are not read: it is left out",
-                            stacklevel=3,
-                        )
-                if number + AT_ONCE < len(files):
-                    coming.append(pool.submit(named, files[number + AT_ONCE]))
-                yield path, table
-        finally:
-            for future in coming:
-                future.cancel()
 
 
 def read_dataset(
@@ -404,29 +405,18 @@ def read_dataset(
     files. ValueError where there is no file.
     """
     names = _listed(columns)
-    files = _Files(filesystem, storage_options)
-    chosen = None if filters is None else Filter(filters)
     schemas = Schemas(promote_options)
-    missing = set(names or ())
-
-    def read(path: str) -> pyarrow.Table:
-        with files.open(path, keys, aad_prefix, engine) as file:
-            there = names
-            if names is not None and promote_options != "none":
-                there = [name for name in names if file.has_column(name)]
-                missing.difference_update(there)
-            return _rows(file, there, chosen)
-
+    files = _Files(keys, aad_prefix, engine, filesystem, storage_options)
     tables = []
-    for path, table in _read_all(files.find(paths), read, warn_of_folders=names is None):
+    lacking = None if promote_options == "none" else set(names or ())
+    for path, table in files.tables(paths, names, filters, lacking):
         schemas.add(path, table.schema)
         tables.append(table)
     if not tables:
         raise ValueError("paths is empty: a table takes at least one file")
-    if missing and promote_options != "none":
-        raise ValueError(f"no file has a column {min(missing)!r}")
-    table = importlib.import_module("pyarrow").concat_tables(
-        tables, promote_options=promote_options
-    )
+    if lacking:
+        raise ValueError(f"no file has a column {min(lacking)!r}")
+    arrow = importlib.import_module("pyarrow")
+    table = arrow.concat_tables(tables, promote_options=promote_options)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from .. import stores
 from .._descriptors import copy_range, steady
 from .._new_file import replaced
+from .._types import PathLike
 from ..formats.whole import write_whole
 from . import metadata as md
 from .footer import read_footer, seal_footer, tail
-from .kms import KmsClient, KmsKeys, Rotation, TableLike, is_external
+from .kms import KmsClient, KmsKeys, Rotation, is_external
 from .storage import Source
 from .thrift import BINARY
 
@@ -23,10 +24,10 @@ PIECE = 8 << 20
 
 
 def rewrap(
-    table: TableLike,
+    table: PathLike,
     keys: KmsKeys,
     masters: Mapping[str, str] | None = None,
-    out: TableLike | None = None,
+    out: PathLike | None = None,
     *,
     client: KmsClient | None = None,
     aad_prefix: bytes | None = None,
