@@ -184,6 +184,12 @@ def encode(data: bytes) -> bytes:
     return base64.b64encode(data).rstrip(b"=")
 
 
+def require(what: str, count: int, expected: int) -> None:
+    """Raises FormatError where a header has another number of something."""
+    if count != expected:
+        raise FormatError(f"malformed header: {what.format(count)}, expected {expected}")
+
+
 def decode(text: bytes, what: str) -> bytes:
     """The bytes of base64 without padding. Raises FormatError for any other form."""
     try:

@@ -11,8 +11,8 @@ from typing import TypeAlias, TypeVar
 
 from ...keys import identify
 from ...keys.decode import in_utf16
-from ..whole import read_whole
-from . import armor, header, keys, payload, ssh
+from ..stream import decrypt_stream
+from . import armor, header, keys, ssh
 
 Key = TypeVar("Key")
 Recipient: TypeAlias = "keys.Recipient | ssh.SshRecipient"
@@ -136,23 +136,6 @@ def _opened(data: bytes, passphrase: keys.Passphrase) -> bytes:
     """The plaintext of a small file."""
     if len(data) > LONGEST:
         raise ValueError(f"more than {LONGEST} bytes: that is not a file of keys")
-    if armor.is_armor(data):
-        decoded = bytearray(len(data))
-        count = read_whole(armor.ArmorReader(io.BytesIO(data)), memoryview(decoded))
-        data = bytes(decoded[:count])
-    parsed = header.parse(data)
-    file_key = keys.unwrap(parsed.stanzas, [passphrase])
-    parsed.check(file_key)
-    decryptor = payload.decryptor(file_key, parsed.size, data, "auto")
-    sealed = memoryview(data)[decryptor.layout.header_size :]
-    plain = bytearray()
-    try:
-        while True:
-            piece, sealed = sealed[: decryptor.piece], sealed[decryptor.piece :]
-            out = bytearray(len(piece))
-            count = decryptor.process(piece, memoryview(out), final=not sealed)
-            plain += out[:count]
-            if not sealed:
-                return bytes(plain)
-    finally:
-        decryptor.close()
+    text = io.BytesIO()
+    decrypt_stream(io.BytesIO(data), text, passphrase, format="age")
+    return text.getvalue()

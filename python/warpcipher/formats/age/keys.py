@@ -23,7 +23,7 @@ import warpcipher as wc
 from ..._uncopied import Uncopied
 from .. import bech32, curve25519
 from ..layout import FormatError
-from .header import Stanza, decode, encode, recipients_text
+from .header import Stanza, decode, encode, recipients_text, require
 
 FILE_KEY_SIZE = 16
 WRAPPED_SIZE = FILE_KEY_SIZE + curve25519.TAG_SIZE
@@ -79,11 +79,7 @@ def _decoded(text: str, prefix: str, refusal: str, expected: str) -> bytes:
 
 def take(stanza: Stanza, key: bytes) -> bytes | None:
     """The file key in a stanza's body; None where the key does not open it."""
-    if len(stanza.body) != WRAPPED_SIZE:
-        raise FormatError(
-            f"malformed header: the body of {stanza.type} has {len(stanza.body)} bytes, expected "
-            f"{WRAPPED_SIZE}"
-        )
+    require(f"the body of {stanza.type} has {{}} bytes", len(stanza.body), WRAPPED_SIZE)
     try:
         return curve25519.unseal(key, ZERO_NONCE, stanza.body)
     except wc.InvalidTag:
@@ -172,15 +168,9 @@ class Identity(Uncopied):
         mine = [stanza for stanza in stanzas if stanza.type == "X25519"]
         public = curve25519.public_key(self.secret) if mine else b""
         for stanza in mine:
-            if len(stanza.arguments) != 1:
-                raise FormatError(
-                    f"malformed header: X25519 has {len(stanza.arguments)} arguments, expected 1"
-                )
+            require("X25519 has {} arguments", len(stanza.arguments), 1)
             share = decode(stanza.arguments[0].encode("ascii"), "a share of X25519")
-            if len(share) != curve25519.KEY_SIZE:
-                raise FormatError(
-                    f"malformed header: a share of X25519 has {len(share)} bytes, expected 32"
-                )
+            require("a share of X25519 has {} bytes", len(share), curve25519.KEY_SIZE)
             try:
                 shared = curve25519.exchange(self.secret, share)
             except ValueError as error:
@@ -232,15 +222,9 @@ class Passphrase(Uncopied):
         return None
 
     def _unwrap(self, stanza: Stanza) -> bytes | None:
-        if len(stanza.arguments) != 2:
-            raise FormatError(
-                f"malformed header: scrypt has {len(stanza.arguments)} arguments, expected 2"
-            )
+        require("scrypt has {} arguments", len(stanza.arguments), 2)
         salt = decode(stanza.arguments[0].encode("ascii"), "the salt of scrypt")
-        if len(salt) != SALT_SIZE:
-            raise FormatError(
-                f"malformed header: the salt of scrypt has {len(salt)} bytes, expected {SALT_SIZE}"
-            )
+        require("the salt of scrypt has {} bytes", len(salt), SALT_SIZE)
         if not re.fullmatch(r"[1-9][0-9]{0,2}", stanza.arguments[1]):
             raise FormatError(
                 "malformed header: the work factor of scrypt is not a number from 1 on"

@@ -30,7 +30,7 @@ import warpcipher as wc
 from ..._uncopied import Uncopied
 from .. import curve25519
 from ..layout import FormatError
-from .header import Stanza, decode, encode
+from .header import Stanza, decode, encode, require
 from .keys import FILE_KEY_SIZE, ZERO_NONCE, take
 
 ED25519 = "ssh-ed25519"
@@ -199,11 +199,7 @@ class SshIdentity(Uncopied):
         for stanza in stanzas:
             if stanza.type != kind:
                 continue
-            if len(stanza.arguments) != count:
-                raise FormatError(
-                    f"malformed header: {kind} has {len(stanza.arguments)} arguments, expected "
-                    f"{count}"
-                )
+            require(f"{kind} has {{}} arguments", len(stanza.arguments), count)
             if stanza.arguments[0] != self.recipient.tag:
                 continue
             opened = self._open_ed25519(stanza) if kind == ED25519 else self._open_rsa(stanza)
@@ -226,10 +222,7 @@ class SshIdentity(Uncopied):
             file_key: bytes = self.key.decrypt(stanza.body, _oaep())
         except ValueError:
             return None
-        if len(file_key) != FILE_KEY_SIZE:
-            raise FormatError(
-                f"malformed header: {RSA} wraps {len(file_key)} bytes, expected {FILE_KEY_SIZE}"
-            )
+        require(f"{RSA} wraps {{}} bytes", len(file_key), FILE_KEY_SIZE)
         return file_key
 
 
