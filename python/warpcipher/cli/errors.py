@@ -8,7 +8,7 @@ import contextlib
 import gc
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, TypeAlias
 
 import click
@@ -277,6 +277,11 @@ class Command(click.Command):
             if translated is None:
                 raise
             raise translated from error
+
+
+def command(*codes: int, who: str = "") -> Callable[[Callable[..., Any]], Command]:
+    """Makes a command whose help ends as `epilog` says."""
+    return click.command(cls=Command, epilog=epilog(*codes, who=who))
 
 
 def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:

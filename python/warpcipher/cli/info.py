@@ -16,24 +16,14 @@ from warpcipher import stores
 
 from . import keys, recipients
 from . import list as trees
-from .errors import (
-    ENGINE,
-    NOT_AUTHENTIC,
-    Command,
-    complain,
-    counted,
-    epilog,
-    print_json,
-    shown,
-    usage,
-)
+from .errors import ENGINE, NOT_AUTHENTIC, command, complain, counted, print_json, shown, usage
 from .options import JSON, argument, option
 from .run import Looks
 
 Entry = dict[str, Any]
 
 
-@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
+@command(NOT_AUTHENTIC, ENGINE)
 @argument("paths [FILE]...")
 @recipients.reading_options
 @option("--engines", "List engines, their devices, and why one cannot run here.")

@@ -15,7 +15,7 @@ import click
 import warpcipher as wc
 
 from . import keys, names, recipients
-from .errors import Command, as_usage, epilog, print_json, shown, usage
+from .errors import as_usage, command, print_json, shown, usage
 from .files import open_output
 from .options import argument, option, with_options
 from .report import on_terminal
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_FORMAT = "cobblestone-256"
 
 
-@click.command(cls=Command, epilog=epilog())
+@command()
 @argument("path FILE")
 @option(
     "--format format_name NAME",
@@ -134,7 +134,7 @@ def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
         click.echo(text.removesuffix("\n"))
 
 
-@click.command(cls=Command, epilog=epilog())
+@command()
 @argument("path FILE")
 @option("--rotate", "Add a fresh key and make it the primary one.")
 @option("--add", "Add a fresh key that only decrypts, until promoted.")

@@ -18,7 +18,7 @@ from warpcipher import stores
 from warpcipher._tree_names import JOURNAL, NAME
 
 from . import names, recipients
-from .errors import NOT_AUTHENTIC, CliError, Command, counted, epilog, print_json, shown, usage
+from .errors import NOT_AUTHENTIC, CliError, command, counted, print_json, shown, usage
 from .options import JSON, argument
 from .run import Looks
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0o777}
 
 
-@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC))
+@command(NOT_AUTHENTIC)
 @argument("paths TREE...", required=True)
 @recipients.reading_options
 @names.FORMAT

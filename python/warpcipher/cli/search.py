@@ -23,10 +23,9 @@ from .errors import (
     ENGINE,
     INTERRUPTED,
     NOT_FOUND,
-    Command,
     as_usage,
+    command,
     counted,
-    epilog,
     print_json,
     shown,
     usage,
@@ -75,7 +74,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
     return int(index), int(parts)
 
 
-@click.command(cls=Command, epilog=epilog(ENGINE, NOT_FOUND, INTERRUPTED, who="search"))
+@command(ENGINE, NOT_FOUND, INTERRUPTED, who="search")
 @pair_options
 @option(
     "--template TEXT",
@@ -369,7 +368,7 @@ class PaceWarning:
         self._slow = lately.slow
 
 
-@click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
+@command(NOT_FOUND, who="verify")
 @pair_options
 @key_options
 @KEY_HEX

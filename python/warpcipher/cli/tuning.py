@@ -12,12 +12,12 @@ import click
 import warpcipher as wc
 
 from . import names
-from .errors import ENGINE, Command, counted, epilog, print_json, usage
+from .errors import ENGINE, command, counted, print_json, usage
 from .options import JSON, option
 from .report import on_terminal
 
 
-@click.command(cls=Command, epilog=epilog(ENGINE))
+@command(ENGINE)
 @option("--quick", "Short and rough, to try the command; nothing is kept.")
 @option("--forget", "Remove the kept rates instead.")
 @JSON
@@ -53,7 +53,7 @@ def _observer(as_json: bool) -> Callable[[str, float], None]:
     return show
 
 
-@click.command(cls=Command, epilog=epilog(ENGINE))
+@command(ENGINE)
 @click.argument("algorithm", shell_complete=names.algorithms, callback=names.of_option)
 @option("--messages N", "Messages.  [default: 1]", type=int, default=1)
 @option("--size SIZE", "Text of each: 4096, 64KiB ...  [default: 1MiB]", default="1MiB")

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._descriptors import write_all
+from .._descriptors import closing, write_all
 from .._new_file import NewFile, target_of
 from .._types import PathLike
 from .._uncopied import Closed
@@ -106,10 +106,8 @@ class Checkpoint(Closed):
         descriptor = self._open()
         if descriptor is None:
             return None
-        try:
+        with closing(descriptor):
             return self._parse(descriptor)
-        finally:
-            os.close(descriptor)
 
     def save(self, state: State) -> None:
         """Replaces the file. Raises OSError; the old version is there still, then. Raises
