@@ -73,8 +73,7 @@ WRITING = (*recipient_options("encrypt"), ARMOR)
 
 CONTEXT = (
     option(
-        "--context TEXT",
-        "Extra text that decryption must give again; it is authenticated but not stored.",
+        "--context TEXT", "Extra text that decryption must give again: authenticated, not stored."
     ),
     option("--context-hex HEX", "The same in hex digits.", callback=keys.of_hex),
 )

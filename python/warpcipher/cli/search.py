@@ -58,9 +58,7 @@ pair_options = with_options(
         multiple=True,
     ),
     option(
-        "--pairs pair_files FILE",
-        "A file with a pair a line. Both may be given several times.",
-        multiple=True,
+        "--pairs pair_files FILE", "A file with a pair a line. Both may be repeated.", multiple=True
     ),
 )
 
@@ -77,8 +75,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
 @command(ENGINE, NOT_FOUND, INTERRUPTED, who="search")
 @pair_options
 @option(
-    "--template TEXT",
-    "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01??...  [default: nothing]",
+    "--template TEXT", "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01...  [default: none]"
 )
 @option(
     "--key-mask HEX", "Mask: a 1 bit means that this bit of the template is known.", callback=of_hex
@@ -107,8 +104,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
     flag_value="auto",
 )
 @option(
-    "--checkpoint FILE",
-    "The file of the checkpoint.  [default: a name for this search, in this folder]",
+    "--checkpoint FILE", "The checkpoint's file.  [default: a name for this search, in this folder]"
 )
 @option("--no-checkpoint", "Do not write a checkpoint.")
 @option("--dry-run", "Print keys, rate and time, and search nothing.")

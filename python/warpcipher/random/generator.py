@@ -277,12 +277,7 @@ class Generator(Source):
 
     @parameters.hinted
     def exponential(
-        self,
-        shape: Shape,
-        scale: float = 1.0,
-        *,
-        dtype: Any = "float32",
-        library: str | None = None,
+        self, shape: Shape, scale: float = 1, *, dtype: Any = "float32", library: str | None = None
     ) -> Any:
         """A new array, as `exponential_` fills it."""
         return self._made(self.exponential_, shape, dtype, library, scale)
