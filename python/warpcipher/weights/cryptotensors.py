@@ -28,25 +28,8 @@ from ..formats.chunks import aes
 from ..formats.file_chunks import failure_of, raise_failure
 from ..formats.whole import write_whole
 from ..formats.write_chunks import texts_of, write
-from .cryptotensors_header import (
-    CHUNK_SIZE,
-    DEFAULT_POLICY,
-    IV_SIZE,
-    POLICY,
-    RESERVED,
-    TAG_SIZE,
-    Scheme,
-    chunk_count,
-    chunk_ivs,
-    counter_of,
-    encoded,
-    opened,
-    sign,
-    unwrap,
-    user_metadata,
-    wrap,
-    write_metadata,
-)
+from . import cryptotensors_header as head
+from .cryptotensors_header import CHUNK_SIZE, IV_SIZE, TAG_SIZE, chunk_count, chunk_ivs
 from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
@@ -66,14 +49,15 @@ class CryptotensorsFile(Uncopied):
         self._plain_tensors = key.plain_tensors
         try:
             self.header = read_header(partial(read_bytes, self._image), self._image.size)
-            scheme, self._wrapped = opened(self.header, key)
-            self.metadata: dict[str, str] | None = user_metadata(self.header.metadata or {}) or None
+            scheme, self._wrapped = head.opened(self.header, key)
+            metadata = head.user_metadata(self.header.metadata or {})
+            self.metadata: dict[str, str] | None = metadata or None
             self.unit = scheme.chunk_size
             self._algorithm = scheme.algorithm
             wrapping = key.wrapping_key(scheme.key_id, (scheme.key_size,))
             self._keys = {
                 name: wc.Key(scheme.algorithm, found)
-                for name, found in unwrap(self._wrapped, wrapping, scheme).items()
+                for name, found in head.unwrap(self._wrapped, wrapping, scheme).items()
             }
             self._names = list(self.header.tensors)
             self._starts = [info.start for info in self.header.tensors.values()]
@@ -106,7 +90,7 @@ class CryptotensorsFile(Uncopied):
 
     def _read(self, framework: Framework, offset: int, block: Any) -> None:
         end = offset + len(block)
-        chunks = _Chunks(self.unit)
+        chunks = _Chunks(self.unit, self.header.data_start)
         index = max(0, bisect.bisect_right(self._starts, offset) - 1)
         for name in self._names[index:]:
             info = self.header.tensors[name]
@@ -116,10 +100,8 @@ class CryptotensorsFile(Uncopied):
             if first >= last:
                 continue
             if name in self._wrapped:
-                entry = self._wrapped[name]
-                place = self.header.data_start + info.start
                 taken = (first - info.start, last - info.start)
-                chunks.add(name, info, entry.base_iv, entry.tags, place, taken, first - offset)
+                chunks.add(name, info, self._wrapped[name], taken, first - offset)
             else:
                 self._read_plain(framework, name, first, block[first - offset : last - offset])
         if chunks.names:
@@ -180,8 +162,9 @@ def _not_authentic(name: str, chunk: int) -> wc.InvalidTag:
 class _Chunks:
     """The columns of chunks that one read takes; see `formats.read_chunks`."""
 
-    def __init__(self, unit: int) -> None:
+    def __init__(self, unit: int, data_start: int) -> None:
         self._unit = unit
+        self._data_start = data_start
         self.names: list[str] = []
         self.offsets = array("Q")
         self.lengths = array("Q")
@@ -193,17 +176,11 @@ class _Chunks:
         self.tags = bytearray()
 
     def add(
-        self,
-        name: str,
-        info: TensorInfo,
-        base_iv: bytes,
-        tags: bytes,
-        place: int,
-        taken: tuple[int, int],
-        out_offset: int,
+        self, name: str, info: TensorInfo, entry: head.Wrapped, taken: tuple[int, int], out: int
     ) -> None:
-        """The chunks that hold a range of a tensor. place: of the tensor in the file."""
+        """The chunks that hold a range of a tensor, which goes to byte number `out`."""
         unit, (start, end) = self._unit, taken
+        place = self._data_start + info.start
         first, last = start // unit, (end - 1) // unit
         for index in range(first, last + 1):
             begin = index * unit
@@ -213,12 +190,12 @@ class _Chunks:
             self.offsets.append(place + begin)
             self.lengths.append(length)
             self.key_index.append(len(self.names))
-            self.out_offsets.append(out_offset)
+            self.out_offsets.append(out)
             self.skips.append(skip)
             self.takes.append(take)
-            out_offset += take
-        self.ivs += chunk_ivs(base_iv, first, last + 1 - first)
-        self.tags += tags[first * TAG_SIZE : (last + 1) * TAG_SIZE]
+            out += take
+        self.ivs += chunk_ivs(entry.base_iv, first, last + 1 - first)
+        self.tags += entry.tags[first * TAG_SIZE : (last + 1) * TAG_SIZE]
         self.names.append(name)
 
 
@@ -235,27 +212,26 @@ def write_file(
 ) -> None:
     """Writes a file of version 2. placed: where each tensor's bytes go."""
     user = dict(metadata or {})
-    taken = [name for name in RESERVED if name in user]
+    taken = [name for name in head.RESERVED if name in user]
     if taken:
         raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
     wrapping = key.wrapping_key(key.key_id, (16, 32))
     private = key.checked_signing_key()
     algorithm = aes("gcm", wrapping)
-    scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
+    scheme = head.Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
     tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
-    ivs = {name: _base_iv(chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()}
-    wrapped = wrap(tensor_keys, wrapping, scheme)
-    tags = {
-        name: bytes(TAG_SIZE * chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()
-    }
+    counts = {name: chunk_count(info.size, CHUNK_SIZE) for name, info in placed.items()}
+    ivs = {name: _base_iv(count) for name, count in counts.items()}
+    wrapped = head.wrap(tensor_keys, wrapping, scheme)
+    tags = {name: bytes(TAG_SIZE * count) for name, count in counts.items()}
 
     def header() -> bytes:
         encryption = {
-            name: {**fields, "base_iv": encoded(ivs[name]), "tags": encoded(tags[name])}
+            name: {**fields, "base_iv": head.encoded(ivs[name]), "tags": head.encoded(tags[name])}
             for name, fields in wrapped.items()
         }
-        unsigned = write_metadata(user, scheme, encryption, DEFAULT_POLICY)
-        return encode(placed, sign(placed, unsigned, private))
+        unsigned = head.write_metadata(user, scheme, encryption, head.DEFAULT_POLICY)
+        return encode(placed, head.sign(placed, unsigned, private))
 
     length = len(header())
     with written(path) as file:
@@ -278,7 +254,7 @@ def _base_iv(chunks: int) -> bytes:
     """Random, and with room for the numbers of all chunks."""
     while True:
         found = os.urandom(IV_SIZE)
-        if counter_of(found) + chunks <= 1 << 32:
+        if head.counter_of(found) + chunks <= 1 << 32:
             return found
 
 
@@ -388,19 +364,17 @@ def rewrap(
 
 def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey) -> bytes:
     """The header with keys wrapped again."""
-    scheme, wrapped = opened(header, key)
+    scheme, wrapped = head.opened(header, key)
     metadata = header.metadata or {}
     sizes = (scheme.key_size,)
-    tensor_keys = unwrap(wrapped, key.wrapping_key(scheme.key_id, sizes), scheme)
+    tensor_keys = head.unwrap(wrapped, key.wrapping_key(scheme.key_id, sizes), scheme)
     changed = scheme._replace(key_id=new_key.key_id, sign_key_id=new_key.sign_key_id)
-    fresh = wrap(tensor_keys, new_key.wrapping_key(new_key.key_id, sizes), scheme)
-    encryption = {
-        name: {
-            **fields,
-            "base_iv": encoded(wrapped[name].base_iv),
-            "tags": encoded(wrapped[name].tags),
-        }
-        for name, fields in fresh.items()
-    }
-    unsigned = write_metadata(user_metadata(metadata), changed, encryption, metadata[POLICY])
-    return encode(header.tensors, sign(header.tensors, unsigned, new_key.checked_signing_key()))
+    fresh = head.wrap(tensor_keys, new_key.wrapping_key(new_key.key_id, sizes), scheme)
+    encryption = {}
+    for name, fields in fresh.items():
+        kept = {"base_iv": wrapped[name].base_iv, "tags": wrapped[name].tags}
+        encryption[name] = {**fields, **{part: head.encoded(kept[part]) for part in kept}}
+    user = head.user_metadata(metadata)
+    unsigned = head.write_metadata(user, changed, encryption, metadata[head.POLICY])
+    signed = head.sign(header.tensors, unsigned, new_key.checked_signing_key())
+    return encode(header.tensors, signed)
