@@ -18,19 +18,8 @@ import warpcipher as wc
 from warpcipher.keysearch.pairs import Algorithm, Test
 from warpcipher.keysearch.template import is_mask, show_count
 
-from . import names, process
-from .errors import (
-    ENGINE,
-    INTERRUPTED,
-    NOT_FOUND,
-    as_usage,
-    command,
-    counted,
-    print_json,
-    shown,
-    usage,
-    warn,
-)
+from . import errors, names, process
+from .errors import as_usage, command, counted, print_json, shown, usage, warn
 from .keys import KEY_HEX, Choice, key_options, of_hex
 from .options import option, with_options
 from .report import DAY, Progress, on_terminal, show_time
@@ -72,7 +61,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
     return int(index), int(parts)
 
 
-@command(ENGINE, NOT_FOUND, INTERRUPTED, who="search")
+@command(errors.ENGINE, errors.NOT_FOUND, errors.INTERRUPTED, who="search")
 @pair_options
 @option(
     "--template TEXT", "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01...  [default: none]"
@@ -309,8 +298,8 @@ def _run(made: wc.keysearch.Search, output: IO[str], checkpoint: str | None, as_
         noted = checkpoint if checkpoint and Path(checkpoint).exists() else None
         _emit("end", {"result": made.result, "keys": found, "checkpoint": noted}, output)
     if made.result == "cancelled":
-        return INTERRUPTED
-    return 0 if made.keys else NOT_FOUND
+        return errors.INTERRUPTED
+    return 0 if made.keys else errors.NOT_FOUND
 
 
 _REACHED = ("done", "total", "fraction", "rate", "eta", "seconds", "false_positives")
@@ -364,7 +353,7 @@ class PaceWarning:
         self._slow = lately.slow
 
 
-@command(NOT_FOUND, who="verify")
+@command(errors.NOT_FOUND, who="verify")
 @pair_options
 @key_options
 @KEY_HEX
@@ -403,4 +392,4 @@ def verify(
     else:
         click.echo("the key does not pass")
     if not passes:
-        raise click.exceptions.Exit(NOT_FOUND)
+        raise click.exceptions.Exit(errors.NOT_FOUND)

@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import warpcipher as wc
 from warpcipher._tree_names import NAME, is_own, names_of, root_above
 
-from . import files, folders, jobs
-from .errors import (
-    CliError,
-    NotAuthenticError,
-    SystemRefusedError,
-    complain,
-    counted,
-    shown,
-    translate,
-    usage,
-    warn,
-)
+from . import errors, files, folders, jobs
+from .errors import CliError, complain, counted, shown, translate, usage, warn
 from .files import Kept, OutputFile, Target, WithHoles, exists
 from .report import Report
 from .settings import Settings
@@ -214,7 +204,7 @@ class Trees:
             folders.make_folder(path)
             folders.lock(path)
             if not folders.made(path):  # it was not there when the run began
-                raise SystemRefusedError(
+                raise errors.SystemRefusedError(
                     f"another run made {shown(path)} meanwhile: run this again"
                 )
         os.close(folders.open_folder(path, (), create=True))
@@ -290,7 +280,7 @@ class Trees:
         CliError."""
         entry = self._entry(job)
         if entry is not None and count != entry.size:
-            raise NotAuthenticError(
+            raise errors.NotAuthenticError(
                 f"{shown(job.path)} has {counted(count, 'byte')} of plaintext, and the manifest of "
                 f"its tree says {entry.size}: a holder of the key changed one of the two"
             )

@@ -23,19 +23,8 @@ import os
 import warpcipher as wc
 
 from .._types import Direction
-from .base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    NewKey,
-    Options,
-    PieceCipher,
-    ReadAt,
-    key_bytes,
-    wipe,
-)
+from . import base
+from .base import Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt, key_bytes, wipe
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
 from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
@@ -127,7 +116,7 @@ class _RawCipher(PieceCipher):
             raise ValueError(f"{self._algorithm} takes an IV of {want} bytes, got {given}")
         return bytes(iv)
 
-    def _run(self, iv: bytes, data: Buffer, out: memoryview | bytearray) -> None:
+    def _run(self, iv: bytes, data: base.Buffer, out: memoryview | bytearray) -> None:
         """One one-shot message."""
         if len(data) == 0 and self._mode != "aead":
             return
@@ -361,7 +350,7 @@ class Raw(Format):
     def key_needed(self) -> str:
         return "the key, algorithm and IV that it was encrypted with, for `warpcipher raw decrypt`"
 
-    def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
+    def make_key(self, template: str, passphrase: bytes | None) -> base.NewKey:
         raise ValueError(
             "the key of an algorithm is made by `warpcipher raw keygen --algorithm NAME`"
         )
@@ -370,13 +359,13 @@ class Raw(Format):
         options.check(self)
         return RawEncryptor(key, options)
 
-    def shape(self, prefix: bytes, size: int) -> Candidate | None:
-        return Candidate(self.name, "any bytes can be bare ciphertext")
+    def shape(self, prefix: bytes, size: int) -> base.Candidate | None:
+        return base.Candidate(self.name, "any bytes can be bare ciphertext")
 
-    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
+    def probe_size(self, key: object, options: Options, prefix: base.Buffer = b"") -> int:
         return PROBE_SIZE
 
-    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+    def decryptor(self, key: object, prefix: base.Buffer, options: Options) -> Decryptor:
         options.check(self)
         return RawDecryptor(key, bytes(prefix[:PROBE_SIZE]), options)
 

@@ -16,28 +16,16 @@ from functools import cached_property
 import warpcipher as wc
 
 from ..formats import FormatError
+from . import crypto as modules
 from . import metadata as md
-from .crypto import (
-    ALGORITHMS,
-    LENGTH,
-    NONCE,
-    OVERHEAD,
-    TAG,
-    UNIQUE,
-    FileCrypto,
-    Kind,
-    Place,
-    not_authentic,
-    open_modules,
-    seal_modules,
-)
+from .crypto import FileCrypto, Kind, Place, not_authentic, open_modules, seal_modules
 from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
 from .storage import Source
 from .thrift import BINARY, STRUCT, TRUE, Struct, read, read_whole, write
 
 PLAIN_MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
-SIGNATURE = NONCE + TAG
+SIGNATURE = modules.NONCE + modules.TAG
 _GUESS = 64 << 10
 
 
@@ -147,17 +135,17 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     algorithm = md.substruct(outer, md.CRYPTO_ALGORITHM)
     if algorithm is None:
         raise FormatError("the file's crypto metadata names no encryption algorithm")
-    if len(data) - end < OVERHEAD:
+    if len(data) - end < modules.OVERHEAD:
         raise FormatError(f"the footer's module has {len(data) - end} bytes: cut short")
     crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
     metadata = md.binary(outer, md.CRYPTO_KEY_METADATA, "the footer's key metadata") or b""
     key = ring.footer(metadata)
     module = data[end:]
-    length = int.from_bytes(module[:LENGTH], "little") + LENGTH
+    length = int.from_bytes(module[: modules.LENGTH], "little") + modules.LENGTH
     try:
         (plain,) = open_modules([(module[:length], key, Place(Kind.FOOTER))], crypto, engine)
     except wc.InvalidTag:
-        _refuse_without_aad(module[LENGTH:length], key, crypto)
+        _refuse_without_aad(module[modules.LENGTH : length], key, crypto)
         raise
     if length != len(module):
         raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
@@ -170,7 +158,7 @@ def _refuse_without_aad(sealed: bytes, key: bytes, crypto: FileCrypto) -> None:
     if crypto.aad:
         return
     try:
-        wc.aead.AESGCM(key).decrypt(sealed[:NONCE], sealed[NONCE:], None)
+        wc.aead.AESGCM(key).decrypt(sealed[: modules.NONCE], sealed[modules.NONCE :], None)
     except wc.InvalidTag:
         return
     raise wc.InvalidTag(
@@ -209,12 +197,14 @@ def _needs_prefix(fields: Struct) -> bool:
 
 def _named_algorithm(union: Struct) -> tuple[str, Struct]:
     if len(union) != 1 or next(iter(union)) not in (1, 2):
-        raise FormatError(f"unknown encryption algorithm {sorted(union)}: {', '.join(ALGORITHMS)}")
+        raise FormatError(
+            f"unknown encryption algorithm {sorted(union)}: {', '.join(modules.ALGORITHMS)}"
+        )
     number = next(iter(union))
     fields = md.substruct(union, number)
     if fields is None:
         raise FormatError("the encryption algorithm is not a struct")
-    return ALGORITHMS[number - 1], fields
+    return modules.ALGORITHMS[number - 1], fields
 
 
 def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, bytes, bool]:
@@ -242,22 +232,22 @@ def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, byt
 
 
 def _check_boundary(prefix: bytes, unique: int) -> None:
-    if prefix and unique != UNIQUE:
+    if prefix and unique != modules.UNIQUE:
         raise FormatError(
             f"the file's own part of its AADs has {unique} bytes after the AAD prefix {prefix!r}: "
-            f"expected {UNIQUE}; it may have been written with another prefix"
+            f"expected {modules.UNIQUE}; it may have been written with another prefix"
         )
 
 
 def signature(footer: bytes, key: bytes, crypto: FileCrypto, nonce: bytes) -> bytes:
     """nonce || tag of a plaintext footer."""
     aad = crypto.module_aad(Place(Kind.FOOTER))
-    return nonce + wc.aead.AESGCM(key).encrypt(nonce, footer, aad)[-TAG:]
+    return nonce + wc.aead.AESGCM(key).encrypt(nonce, footer, aad)[-modules.TAG :]
 
 
 def verify(footer: bytes, given: bytes, key: bytes, crypto: FileCrypto) -> None:
     """InvalidTag where a plaintext footer is not what was signed."""
-    if not hmac.compare_digest(signature(footer, key, crypto, given[:NONCE]), given):
+    if not hmac.compare_digest(signature(footer, key, crypto, given[: modules.NONCE]), given):
         raise not_authentic(Place(Kind.FOOTER))
 
 
@@ -286,7 +276,7 @@ def seal_footer(
         if metadata:
             fields[md.FOOTER_KEY_METADATA] = BINARY, metadata
         plain = write(fields)
-        found = plain + signature(plain, key, crypto, secrets.token_bytes(NONCE))
+        found = plain + signature(plain, key, crypto, secrets.token_bytes(modules.NONCE))
     return found + len(found).to_bytes(4, "little")
 
 
@@ -297,4 +287,4 @@ def algorithm_struct(crypto: FileCrypto, prefix: bytes, stored: bool) -> Struct:
         fields[md.AAD_PREFIX] = BINARY, prefix
     elif prefix:
         fields[md.SUPPLY_AAD_PREFIX] = TRUE, True
-    return {ALGORITHMS.index(crypto.algorithm) + 1: (12, fields)}
+    return {modules.ALGORITHMS.index(crypto.algorithm) + 1: (12, fields)}
