@@ -20,6 +20,7 @@ from typing import Any
 
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError
+from ..stream import encrypt_stream
 from ..whole import Reader, TextWriter, Writer
 from . import armor, header, key_files, payload, ssh
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
@@ -135,14 +136,9 @@ class Age(Format):
         text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"
         if passphrase is None:
             return NewKey(text.encode(), recipient)
-        encryptor = self.encryptor(Passphrase(passphrase), Options())
-        chunk = memoryview(bytearray(len(text) + encryptor.layout.overhead))
-        encryptor.process(memoryview(text.encode()), chunk, final=True)
-        encryptor.close()
-        sealed = io.BytesIO()
-        writer = armor.armored(sealed)
-        writer.write(memoryview(encryptor.header + chunk))
-        writer.finish()
+        key, sealed = Passphrase(passphrase), io.BytesIO()
+        options = Options(armor=True)
+        encrypt_stream(io.BytesIO(text.encode()), sealed, key, format=self.name, options=options)
         return NewKey(sealed.getvalue(), recipient)
 
     def knows(self, key: object) -> bool:
@@ -167,10 +163,7 @@ class Age(Format):
         reason = f"it begins with {header.MAGIC.decode().strip()}"
         try:
             parsed = header.parse(prefix)
-        except FormatError as error:
-            return Candidate(self.name, f"{reason}; {error}")
-        reason = f"{reason}, and is for {parsed.recipients_text()}"
-        try:
+            reason = f"{reason}, and is for {parsed.recipients_text()}"
             return self.candidate(payload.layout(parsed.size), size, reason)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
