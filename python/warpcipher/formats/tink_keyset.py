@@ -341,7 +341,11 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             )
 
 
-def _message(data: bytes, numbers: dict[int, tuple[str, type]], who: str) -> dict[str, Any]:
+_Numbers = dict[int, tuple[str, type]]
+"""Fields of a message by number: their names and types."""
+
+
+def _message(data: bytes, numbers: _Numbers, who: str) -> dict[str, Any]:
     found: dict[str, Any] = {name: kind() for name, kind in numbers.values()}
     for number, value in _fields(data):
         name, kind = numbers.get(number, ("", object))
@@ -364,11 +368,7 @@ def _parse_key(
     key = _message(message, {1: ("version", int), 2: ("params", bytes), 3: ("value", bytes)}, who)
     if key["version"] != 0:
         raise FormatError(f"{who}: version is {key['version']}, expected 0")
-    numbers: dict[int, tuple[str, type]] = {
-        1: ("segment", int),
-        2: ("derived", int),
-        3: ("hkdf", int),
-    }
+    numbers: _Numbers = {1: ("segment", int), 2: ("derived", int), 3: ("hkdf", int)}
     mac_hash: str | None = None
     tag_size = GCM_TAG_SIZE
     if kind == CTR_HMAC:
