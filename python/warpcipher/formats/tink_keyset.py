@@ -18,10 +18,10 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from .. import _protobuf
 from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .layout import FormatError
 
@@ -306,48 +306,17 @@ def _parse_entry(place: int, entry: Any) -> StreamingKey | None:
     return _parse_key(message, kinds[0], key_id, status, output_prefix)
 
 
-# Protobuf's wire format, as much of it as two messages need.
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise FormatError(
-                "the keyset holds a malformed key: a number ends early or is too long"
-            )
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, position
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The (number, value) pairs of a message: wire types 0 (varint) and 2 (length-delimited)."""
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        value, position = _varint(data, position)
-        if tag & 7 == 0:
-            yield tag >> 3, value
-        elif tag & 7 == 2 and value <= len(data) - position:
-            yield tag >> 3, data[position : position + value]
-            position += value
-        else:
-            raise FormatError(
-                "the keyset holds a malformed key: a field ends early or has an unknown type"
-            )
-
-
 _Numbers = dict[int, tuple[str, type]]
 """Fields of a message by number: their names and types."""
 
 
 def _message(data: bytes, numbers: _Numbers, who: str) -> dict[str, Any]:
     found: dict[str, Any] = {name: kind() for name, kind in numbers.values()}
-    for number, value in _fields(data):
+    try:
+        pairs = list(_protobuf.fields(data))
+    except ValueError as error:
+        raise FormatError(f"the keyset holds a malformed key: {error}") from None
+    for number, value in pairs:
         name, kind = numbers.get(number, ("", object))
         if not isinstance(value, kind) or not name:
             raise FormatError(f"{who}: field {number} is unknown or of the wrong type")
@@ -390,26 +359,12 @@ def _parse_key(
     )
 
 
-def _put_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _put(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return _put_varint(number << 3) + _put_varint(value)
-    return _put_varint(number << 3 | 2) + _put_varint(len(value)) + value
-
-
 def _serialise(key: StreamingKey) -> bytes:
+    put = _protobuf.field
     numbers = {name: number for number, name in HASHES.items()}
     params = (
-        _put(1, key.segment_size) + _put(2, key.derived_key_size) + _put(3, numbers[key.hkdf_hash])
+        put(1, key.segment_size) + put(2, key.derived_key_size) + put(3, numbers[key.hkdf_hash])
     )
     if key.mac_hash is not None:
-        params += _put(4, _put(1, numbers[key.mac_hash]) + _put(2, key.tag_size))
-    return _put(2, params) + _put(3, key.value)
+        params += put(4, put(1, numbers[key.mac_hash]) + put(2, key.tag_size))
+    return put(2, params) + put(3, key.value)

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .._protobuf import varint
 from .._types import Buffer
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from .keyring import check_key
 from .reading import ParquetFile, open, read_table
 from .storage import SourceLike
-from .thrift import encode_varint, zigzag
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -147,4 +147,4 @@ def _bytes(data: bytes) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    return encode_varint(zigzag(value))  # as thrift writes it
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)  # zigzag, as thrift has it

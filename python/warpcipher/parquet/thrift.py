@@ -62,18 +62,3 @@ def read_whole(data: bytes, shape: Shape, what: str) -> Struct:
 def write(fields: Struct) -> bytes:
     """The bytes of a struct, its fields by number."""
     return _native.write_thrift(fields)
-
-
-def encode_varint(value: int, size: int = 0) -> bytes:
-    """An unsigned varint, made `size` bytes long by bits that say nothing."""
-    out = bytearray()
-    while value > 127 or len(out) + 1 < size:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def zigzag(value: int) -> int:
-    """A signed integer as the unsigned one that a varint holds."""
-    return value << 1 if value >= 0 else (-value << 1) - 1

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _protobuf
+
 if TYPE_CHECKING:
     from .dpf import Group
 
@@ -75,20 +77,8 @@ def decode(message: bytes, depth: int, group: Group) -> tuple[int, bytearray]:
     return party, record
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*out, number])
-
-
 def _field(number: int, value: int | bytes | None) -> bytes:
-    if value is None:
-        return b""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
+    return b"" if value is None else _protobuf.field(number, value)
 
 
 def _block(block: bytes | bytearray | memoryview) -> bytes:
@@ -98,36 +88,15 @@ def _block(block: bytes | bytearray | memoryview) -> bytes:
 
 def _parse(message: bytes, known: set[int]) -> Fields:
     fields: Fields = {}
-    at = 0
-
-    def number() -> int:
-        nonlocal at
-        found = 0
-        for shift in range(0, 64, 7):
-            if at == len(message):
-                raise ValueError("the key is cut off")
-            byte = message[at]
-            at += 1
-            found |= (byte & 0x7F) << shift
-            if byte < 0x80 and found >> 64 == 0:
-                return found
-        raise ValueError("the key is damaged: a number has more than 64 bits")
-
-    while at < len(message):
-        tag = number()
-        if tag >> 3 not in known or tag & 7 not in (0, 2):
-            raise ValueError(
-                f"the key has a field {tag >> 3} of type {tag & 7}: it is damaged, or of several "
-                "hierarchy levels"
-            )
-        value: int | bytes
-        value = size = number()
-        if tag & 7 == 2:
-            value = message[at : at + size]
-            at += size
-            if at > len(message):
-                raise ValueError("the key is cut off")
-        fields.setdefault(tag >> 3, []).append(value)
+    try:
+        for number, value in _protobuf.fields(message):
+            fields.setdefault(number, []).append(value)
+    except ValueError as error:
+        raise ValueError(f"the key is damaged: {error}") from None
+    if others := fields.keys() - known:
+        raise ValueError(
+            f"the key has a field {min(others)}: it is damaged, or of several hierarchy levels"
+        )
     return fields
 
 

@@ -18,9 +18,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import warpcipher as wc
+
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError
-from ..stream import encrypt_stream
 from ..whole import Reader, TextWriter, Writer
 from . import armor, header, key_files, payload, ssh
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
@@ -138,7 +139,8 @@ class Age(Format):
             return NewKey(text.encode(), recipient)
         key, sealed = Passphrase(passphrase), io.BytesIO()
         options = Options(armor=True)
-        encrypt_stream(io.BytesIO(text.encode()), sealed, key, format=self.name, options=options)
+        text_file = io.BytesIO(text.encode())
+        wc.formats.encrypt_stream(text_file, sealed, key, format=self.name, options=options)
         return NewKey(sealed.getvalue(), recipient)
 
     def knows(self, key: object) -> bool:

@@ -9,9 +9,10 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
+import warpcipher as wc
+
 from ...keys import identify
 from ...keys.decode import in_utf16
-from ..stream import decrypt_stream
 from . import armor, header, keys, ssh
 
 Key = TypeVar("Key")
@@ -137,5 +138,5 @@ def _opened(data: bytes, passphrase: keys.Passphrase) -> bytes:
     if len(data) > LONGEST:
         raise ValueError(f"more than {LONGEST} bytes: that is not a file of keys")
     text = io.BytesIO()
-    decrypt_stream(io.BytesIO(data), text, passphrase, format="age")
+    wc.formats.decrypt_stream(io.BytesIO(data), text, passphrase, format="age")
     return text.getvalue()
