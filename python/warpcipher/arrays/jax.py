@@ -55,20 +55,26 @@ class Jax(Exchange):
         if isinstance(x, bytearray):
             import numpy  # JAX has it
 
-            jax = sys.modules["jax"]
-            here = numpy.frombuffer(x, numpy.uint8)
-            is_same_memory = False
-            try:
-                found = jax.device_put(here, jax.devices("cpu")[0])
-                found.block_until_ready()  # else it may be wiped before it is copied
-                # JAX takes memory that begins at a multiple of 64 bytes as it is.
-                is_same_memory = found.unsafe_buffer_pointer() == here.ctypes.data
-            finally:
-                if not is_same_memory:
-                    x[:] = bytes(len(x))  # plaintext, perhaps
-            return found
+            return handed_over(numpy.frombuffer(x, numpy.uint8))
         if isinstance(x, _native.DeviceArray):
             import importlib
 
             return importlib.import_module("jax.dlpack").from_dlpack(x)
         return x
+
+
+def handed_over(x: Any) -> Any:
+    """An array of JAX in host memory with the content of one of NumPy: in its memory, where that
+    suits JAX, else in a copy; then it is wiped, also after an error."""
+    jax = sys.modules["jax"]
+    is_same_memory = False
+    try:
+        found = jax.device_put(x, jax.devices("cpu")[0])
+        found.block_until_ready()  # else it may be wiped before it is copied
+        # may_alias=False does not prevent it: JAX takes memory that begins at a multiple of 64
+        # bytes as it is.
+        is_same_memory = found.unsafe_buffer_pointer() == x.ctypes.data
+        return found
+    finally:
+        if not is_same_memory:
+            x.reshape(-1).view("uint8")[:] = 0  # plaintext, perhaps

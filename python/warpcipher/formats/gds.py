@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._types import PathLike
+from ..arrays.library import LEGACY_STREAM
 from .file_chunks import viewed
 from .layout import FormatError
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 PIECE = 32 << 20
 """Bytes of ciphertext that are read at once: the next while one is decrypted."""
-
-LEGACY_STREAM = 1
 
 
 def read_device(

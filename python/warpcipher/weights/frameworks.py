@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from .. import _native
 from .._memory import allocate
 from ..arguments import parse_device
+from ..arrays.jax import handed_over
+from ..arrays.library import LEGACY_STREAM
 from .header import DTYPES, FROM_ML_DTYPES, shown
 
 
@@ -202,17 +204,8 @@ class _Jax(_NumPy):
         return kind
 
     def given(self, tensor: Any) -> Any:
-        tensor = self._numpy.asarray(tensor)  # one element of a tensor comes as a number
-        is_same_memory = False
-        try:
-            found = self._jax.device_put(tensor, self._jax.devices("cpu")[0])
-            found.block_until_ready()  # else the tensor may be wiped before it is copied
-            # may_alias=False does not prevent it: JAX takes aligned memory of NumPy as it is.
-            is_same_memory = found.unsafe_buffer_pointer() == tensor.ctypes.data
-            return found
-        finally:
-            if not is_same_memory:
-                self.wipe(tensor.reshape(-1).view(self._numpy.uint8))
+        # One element of a tensor comes as a number.
+        return handed_over(self._numpy.asarray(tensor))
 
 
 def _item_size(dtype: str) -> int:
@@ -270,7 +263,6 @@ def _made(name: str, device: str | int, ordinal: int | None) -> Framework:
     return _NumPy()
 
 
-LEGACY_STREAM = 1  # the legacy default stream, by DLPack's number
 KDL_CUDA = 2
 ALIGNMENT = 16
 """XLA's kernels count on it (kEntryParameterAlignBytes)."""
