@@ -13,6 +13,7 @@ import base64
 import binascii
 import io
 import json
+import os
 import secrets
 from collections.abc import Mapping
 from typing import Any, Protocol
