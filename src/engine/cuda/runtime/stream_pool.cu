@@ -15,8 +15,8 @@
 namespace warpcipher::cuda {
 namespace {
 
-// Kept for each device: enough for the rings of a few payloads of a queue.
-constexpr std::size_t most_kept = 64;
+// Kept for each device: enough for a read of a file, which takes two a core and some more, on 128 cores.
+constexpr std::size_t most_kept = 320;
 
 // Never destroyed: the driver may be gone by then.
 struct Pool {
