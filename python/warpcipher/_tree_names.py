@@ -29,12 +29,13 @@ def is_part(name: str) -> bool:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name in an encrypted tree is the manifest's or of a part of it, the journal's, or
-    of an output which a run that was killed left."""
+    """Whether a name in an encrypted tree is the manifest's or of a part of it, a journal's, or of
+    an output which a run that was killed left."""
     last = name.rpartition("/")[2]
     return (
         is_part(name)
         or name in (NAME, JOURNAL)
+        or last.startswith(".warpcipher-journal")
         or (last.startswith(".warpcipher-") and last.endswith(".part"))
     )
 

@@ -90,7 +90,8 @@ class RekeySettings(Settings):
             raise usage("give one of -o PATH, for new files, and --in-place")
         if self.in_place and (self.force or self.goes_on):
             raise usage("--force, --skip-existing and --update are for --output")
-        if self.in_place and (tree := next(filter(os.path.isdir, self.paths), None)):
+        tree = next(filter(os.path.isdir, self.paths), None)
+        if self.in_place and tree and self.cluster is None:
             raise usage(
                 f"{shown(tree)} is a directory: name the new tree with -o, and remove the old one "
                 "when it is there"

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 from warpcipher import stores
-from warpcipher.fleet.places import Items, is_prefix, join, split
+from warpcipher._tree_names import NAME
+from warpcipher.fleet.places import Items, is_prefix, item_of, join, split
 from warpcipher.fleet.work import Work
 from warpcipher.formats.rewrap import require_no_tree_at
 from warpcipher.formats.sealed import Sealed
@@ -87,12 +89,19 @@ class ObjectKeys(ObjectRun):
                 f"{self._new.format.name}: name the new ones with -o"
             )
         for path in self._how.paths:
-            if not stores.is_url(path):
+            if not (stores.is_url(path) or self._how.cluster):
                 raise usage(f"{shown(path)} is no URL: give URLs only, or none")
             if is_prefix(path):
                 require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
                 journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")
-                yield Plan(Items({"": path}, frozenset({""})), path, journal=journal)
+                plan = Plan(Items({"": path}, frozenset({""})), path, journal=journal)
+                with contextlib.suppress(FileNotFoundError):
+                    item_of(join(path, NAME), NAME)
+                    # Only a secret key shows, after a kill, that an object is one of this job's.
+                    plan.tree = self._new.format.takes_context and not self._how.no_manifest
+                if plan.tree and self._how.filters:
+                    raise usage("a tree is changed in place as a whole: leave out the filters")
+                yield plan
                 continue
             require_no_tree_at(path)
             folder, name = split(path)

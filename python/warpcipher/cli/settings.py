@@ -93,8 +93,8 @@ MANY = (
         "file system that they share.",
     ),
 )
-_OF_MANY = ("jobs", "journal", "retry", "report", "cluster", "include", "exclude")
-OF_MANY = (*_OF_MANY, "min_size", "max_size", "min_age", "max_age")
+_FILTERS = ("include", "exclude", "min_size", "max_size", "min_age", "max_age")
+OF_MANY = ("jobs", "journal", "retry", "report", "cluster", *_FILTERS)
 
 
 def refuse_many(given: dict[str, Any]) -> None:
@@ -194,6 +194,11 @@ class Settings(RunOptions):
         """Whether this is a run over objects: at URLs, or at paths that a cluster's nodes share."""
         places = (*self.paths, self.output or "")
         return self.cluster is not None or any(map(stores.is_url, places))
+
+    @property
+    def filters(self) -> list[str]:
+        """The options given that choose some of many objects."""
+        return [name for name in _FILTERS if getattr(self, name)]
 
     @property
     def goes_on(self) -> bool:

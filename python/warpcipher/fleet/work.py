@@ -270,14 +270,15 @@ class Work:
 
     def _change(self, change: _Change) -> Done:
         item, entry, opened = change.item, change.entry, change.opened
-        _compare(entry, opened.read_at(0, HEAD_SIZE) if entry is not None else b"")
         try:
+            _compare(entry, opened.read_at(0, HEAD_SIZE) if entry is not None else b"")
             sizes = (self._rekey if self.task == "rekey" else self._rewrap)(change)
         except (wc.InvalidTag, FormatError):
             if not (self.in_place and self._is_changed(change)):
                 raise
             # A run that was killed before its journal said so has done it.
-            return self._done(item, entry, 0, item.size, opened.read_at(0, HEAD_SIZE))
+            size = 0 if entry is None else entry.size
+            return self._done(item, entry, size, item.size, opened.read_at(0, HEAD_SIZE))
         return self._done(self.items.again(item) if self.in_place else item, entry, *sizes)
 
     def _is_changed(self, change: _Change) -> bool:
@@ -285,12 +286,16 @@ class Work:
         nobody could rekey may begin with a key that the old and the new ones share."""
         new, opened = change.new, change.opened
         new = Sealed(new.format.primary(new.key), new.format, new.options)
-        if not new.opens(opened.read_at, new.options):
+        name = self.name_of(change.item.name)
+        options = new.options_of(name) if self.bound else new.options
+        if not new.opens(opened.read_at, options):
             return False
         if self.task == "rekey":
             opened.seek(0)
             try:
-                new.decrypt(_Reader(opened, change.stopped), _Writer(None), new.options)
+                writer = _Writer(None)
+                new.decrypt(_Reader(opened, change.stopped), writer, options)
+                _compare_size(change.entry, writer.count)
             except (wc.InvalidTag, FormatError):
                 return False
         return True

@@ -119,28 +119,40 @@ def test_objects_in_place(store: StepStore, change: tuple[str, ...], suffix: str
         assert f"{len(NAMES)} objects done" in do(*back, "-v")
 
 
-@CHANGES
-@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    ("change", "suffix", "in_place"),
+    [
+        *((REKEY, "cobblestone", place) for place in ("", "objects", "tree", "tree in parts")),
+        *((REWRAP, "age", place) for place in ("", "objects")),
+    ],
+)
 def test_killed_at_random(
     store: StepStore,
     monkeypatch: pytest.MonkeyPatch,
     change: tuple[str, ...],
     suffix: str,
-    in_place: bool,
+    in_place: str,
 ) -> None:
     """The result is that of one run, and the last report says so."""
+    monkeypatch.setattr(tree_parts, "PART", 3 if "parts" in in_place else tree_parts.PART)
+    do("encrypt", "step://in", "-o", "step://tree", "--key", "key")
+    tree = {path: data for path, (data, _, _) in store.objects.items() if path.startswith("tree/")}
     monkeypatch.setattr(journal, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(journal, "SHARE", 0)
     if in_place and change == REWRAP:  # with an identity that opens objects which are done
         change = (*change, "-i", "you", "--copy")
-    source = "step://sealed" if in_place else f"step://{suffix}"
+    source = {"": f"step://{suffix}", "objects": "step://sealed"}.get(in_place, "step://tree")
+    new = source if in_place else "step://new"
+    more = ["--no-manifest"] if in_place == "objects" else []
     target = () if in_place else ("-o", "step://new")
     target = ("--in-place",) if in_place and change == REKEY else target
     chance, kills = random.Random(seed := random.randrange(1 << 30)), 0
     while kills < 25:
         alone(store, suffix)
-        for path in [path for path in store.objects if path.startswith("new/")]:
+        for path in [path for path in store.objects if path.startswith(("new/", "tree/"))]:
             del store.objects[path]
+        for path, data in tree.items() if in_place.startswith("tree") else ():
+            store.put(path, data)
         while True:
             store.steps, store.dies_at = 0, chance.randrange(20, 120)
             try:
@@ -153,7 +165,6 @@ def test_killed_at_random(
         lines = [json.loads(line) for line in Path("report").read_text().splitlines()]
         assert len(lines) == len(NAMES), seed
         assert {line["state"] for line in lines} <= {"done", "complete"}, seed
-        new, more = ("step://sealed", ["--no-manifest"]) if in_place else ("step://new", [])
         do("decrypt", new, "-o", "step://back", "--force", *opens(suffix), *more)
         assert plain(store, "back/") == plain(store, "in/"), seed
         assert not [path for path in store.objects if path.endswith(".part")], seed
@@ -250,9 +261,31 @@ def test_objects_that_change_meanwhile(store: StepStore) -> None:
     assert store.objects["sealed/z.cobblestone"][0] == other
 
 
-def test_a_tree_is_not_changed_in_place(store: StepStore) -> None:
+def test_a_tree_in_place(store: StepStore) -> None:
+    given = (*REKEY, "--in-place", "step://cobblestone", "-v")
+    assert "as a whole" in do(*given, "--include", "a*", expect=2)
+    path = "cobblestone/z.cobblestone"
+    whole = store.objects[path]
+    for other in ("cobblestone/a0.cobblestone", "age/z.age"):  # exchanged
+        store.put(path, store.objects[other][0])
+        done = "5 objects done, 1 failed" if other.startswith("cob") else "0 objects done, 5 comp"
+        assert done in do(*given, expect=3)
+    do("check", "step://cobblestone", "--key", "other", expect=3)
+    store.put(path, whole[0])
+    assert "1 object done, 5 complete before" in do(*given)
+    are_plain(store, "cobblestone", source="step://cobblestone")
+    assert not [path for path in plain(store, "cobblestone/") if "journal" in path]
+    store.put("cobblestone/added.cobblestone", whole[0])
+    back = ("rekey", "--key", "other", "--new-key", "key", "--in-place", "step://cobblestone")
+    assert "added: added" in do(*back, expect=3)
+    del store.objects["cobblestone/added.cobblestone"]
+    do(*back)
+    do("check", "step://cobblestone", "--key", "key")
+
+
+def test_what_is_not_changed_in_place(store: StepStore) -> None:
     before = dict(store.objects)
-    text = do(*REKEY, "--in-place", "step://cobblestone", expect=2)
+    text = do(*REKEY, "--in-place", "step://cobblestone", "--no-manifest", expect=2)
     assert "is a tree, whose manifest lists its objects" in text
     assert "is part of the tree" in do(*REKEY, "--in-place", "step://cobblestone/a", expect=2)
     do(*REKEY, "--in-place", "step://cobblestone/z.cobblestone", expect=2)

@@ -77,6 +77,12 @@ def _do_paths(folder: Path, address: str) -> None:
     run("rekey", *how, "a", "--new-key", "new", "-o", "b", cwd=folder)
     done = run("check", "--cluster", address, "--key", "new", "-v", "b", cwd=folder)
     assert b"150 objects done" in done.stderr
+    run("rekey", *how, "b", "--new-key", "new", "--in-place", cwd=folder, expect=3)
+    back = ("rekey", "--key", "new", "--new-key", "key", "--in-place", "b")
+    run(*back, "--cluster", address, cwd=folder)
+    run("check", "--key", "key", "b", cwd=folder)
+    assert [path.name for path in (folder / "b").iterdir()].count(".warpcipher-journal-rekey") == 0
+    run("rekey", *how, "b", "--new-key", "new", "--in-place", cwd=folder)
     run("decrypt", "--key", "new", "b/deep/8.cobblestone", "-o", "8", cwd=folder)
     assert (folder / "8").read_bytes() == (folder / "in" / "deep" / "8").read_bytes()
 
