@@ -20,6 +20,7 @@ import warpcipher as wc
 from warpcipher import kv
 
 IS_REAL = importlib.util.find_spec("vllm") is not None
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # by vLLM
 WIDE, NARROW, GPU_BLOCKS, PER_CHUNK, CHUNKS = 96, 40, 10, 2, 4
 
 
