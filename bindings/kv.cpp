@@ -33,15 +33,18 @@ nb::object make_heads(nb::handle prefix, std::uint64_t first, std::size_t count)
   return heads;
 }
 
-// The sessions of heads, each once, and for each head the number of its session, or -1 where the head does not begin as
-// ours do.
-nb::tuple find_sessions(nb::handle heads_object, nb::handle magic_object, std::size_t session_len) {
-  const Operand heads(heads_object, "heads", Operand::Use::read), magic(magic_object, "magic", Operand::Use::read);
+// The heads of rows, which begin `step` bytes apart; their sessions, each once; and for each head the number of its
+// session, or -1 where the head does not begin as ours do.
+nb::tuple read_heads(std::uintptr_t rows, std::size_t step, std::size_t rows_count, nb::handle magic_object,
+                     std::size_t session_len) {
+  const Operand magic(magic_object, "magic", Operand::Use::read);
   const std::size_t head_len = magic.size() + session_len + nonce_len;
+  const nb::object heads = new_bytes(rows_count * head_len);
   nb::list sessions, numbers;
   std::vector<const std::uint8_t*> found;
-  for (const std::uint8_t* head = heads.data(); head != heads.data() + heads.size() / head_len * head_len;
-       head += head_len) {
+  for (std::size_t i = 0; i < rows_count; ++i) {
+    std::uint8_t* const head = bytes_of(heads) + i * head_len;
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(rows) + i * step, head_len, head);
     if (!std::equal(magic.data(), magic.data() + magic.size(), head)) {
       numbers.append(-1);
       continue;
@@ -56,7 +59,7 @@ nb::tuple find_sessions(nb::handle heads_object, nb::handle magic_object, std::s
     }
     numbers.append(count - 1);
   }
-  return nb::make_tuple(sessions, numbers);
+  return nb::make_tuple(heads, sessions, numbers);
 }
 
 // The AAD of each block: a common beginning, 8 bytes of position, and its hash.
@@ -157,9 +160,12 @@ void bind_kv(nb::module_& m) {
   m.def("kv_heads", &make_heads, nb::arg("prefix"), nb::arg("first"), nb::arg("count"),
         nb::sig("def kv_heads(prefix: bytes, first: int, count: int) -> bytes"),
         "Heads of sealed blocks: the prefix, and 12 bytes that count from first on.");
-  m.def("kv_sessions", &find_sessions, nb::arg("heads"), nb::arg("magic"), nb::arg("session_size"),
-        nb::sig("def kv_sessions(heads: bytes, magic: bytes, session_size: int) -> tuple[list[bytes], list[int]]"),
-        "The sessions of heads, and for each the number of its session, or -1 where it has not that magic.");
+  m.def("kv_read_heads", &read_heads, nb::arg("rows"), nb::arg("step"), nb::arg("count"), nb::arg("magic"),
+        nb::arg("session_size"),
+        nb::sig("def kv_read_heads(rows: int, step: int, count: int, magic: bytes, session_size: int) -> "
+                "tuple[bytes, list[bytes], list[int]]"),
+        "The heads of rows in host memory, whose addresses are `step` apart; their sessions; and for each the number "
+        "of its session, or -1 where it has not that magic.");
   m.def(
       "kv_crypt", &crypt_blocks, nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(), nb::arg("sealed"),
       nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"), nb::arg("identity"),

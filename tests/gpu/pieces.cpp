@@ -22,7 +22,8 @@ struct Shape {
   std::size_t keys = 1;
   std::size_t shift = 0;          // of pieces and ciphertexts from multiples of 256
   std::size_t step = 0;           // from a block to the next, 0: as the pieces need
-  const char* counter = nullptr;  // the kernel that is forced
+  const char* counter = nullptr;  // the kernels that are forced
+  const char* ghash = nullptr;
 
   std::string text() const {
     return std::to_string(count) + " of " + std::to_string(pieces) + " pieces of " + std::to_string(len) + ", " +
@@ -187,6 +188,7 @@ class Cache {
 
 bool test_shape(const Algorithm& algorithm, const Shape& shape, Stream stream) {
   force("counter", is_aes(algorithm.cipher.id) ? shape.counter : nullptr);
+  force("ghash", is_aes(algorithm.cipher.id) ? shape.ghash : nullptr);
   bool good = true;
   {
     Cache repeated(algorithm, shape);
@@ -200,6 +202,7 @@ bool test_shape(const Algorithm& algorithm, const Shape& shape, Stream stream) {
     good = good && cache.seals(stream) && cache.opens(stream, forged);
   }
   force("counter", nullptr);
+  force("ghash", nullptr);
   if (!good) std::printf("  DIFFERS: %s, %s\n", std::string(algorithm.name).c_str(), shape.text().c_str());
   return good;
 }
@@ -240,8 +243,10 @@ int test_pieces(const Algorithm& algorithm, const Options& options, Stream strea
       {3, 5, 1 << 14, 1, 0, 0, "hybrid"},
       {3, 3, 1088, 1, 0, 0, "packed"},
       {4, 3, 8256, 5, 0, 0, "tiles"},
+      {1, 80, 8192, 1, 0, 0, nullptr, "scalar"},
   };
   if (!options.quick) {
+    shapes.push_back({1, 80, 8192});
     shapes.push_back({300, 80, 8192});
     shapes.push_back({64, 32, 65536});
     shapes.push_back({200, 160, 4096, 9});

@@ -179,11 +179,16 @@ class Blocks:
         array = self._numpy.frombuffer(bytearray(data), self._numpy.uint8)
         return array if self._torch is None else self._torch.from_numpy(array).to(self._device)
 
-    def to_bytes(self, rows: Any) -> bytes:
-        """Rows in host memory; waits for the current stream of a GPU."""
-        if self.is_on_gpu:  # sealed blocks may be on their way to host memory
+    def on_host(self, rows: Any, size: int) -> tuple[Any, int, int]:
+        """Rows in host memory, of the first bytes at least, their address and the step from one to
+        the next. Waits for the current stream of a GPU."""
+        if self._torch is None:
+            return rows, rows.ctypes.data, rows.strides[0]
+        if rows.device.type != "cpu":
+            rows = rows[:, :size].cpu()
+        elif self.is_on_gpu:  # sealed blocks may be on their way to host memory
             self._torch.cuda.current_stream(self._device).synchronize()
-        return bytes((rows if self._torch is None else rows.cpu().numpy()).tobytes())
+        return rows, rows.data_ptr(), rows.stride(0)
 
     def rows(self, memory: Any, name: str, count: int, size: int) -> Any:
         """Memory of sealed blocks, a buffer or a tensor, as bytes with a row for each block."""
@@ -236,24 +241,21 @@ class Blocks:
             yield rows if step == count else rows[first : first + step]
             first, part = first + step, min(2 * part, self.part)
 
-    def new_verdicts(self, count: int) -> tuple[int, Callable[[], Callable[[], list[int]]]]:
-        """The address of words that `crypt` fills in on the current stream, and a function that
-        enqueues their way to the host, and returns one that waits for them and gives them."""
-        torch, device = self._torch, self._device
-        words = torch.empty(count, dtype=torch.int32, device=device)
+    def new_verdicts(self, count: int) -> Any:
+        """Words that `crypt` fills in, where there is a layout."""
+        return self._torch.empty(count, dtype=self._torch.int32, device=self._device)
 
-        def send() -> Callable[[], list[int]]:
-            found = torch.empty(count, dtype=torch.int32, pin_memory=True)
-            found.copy_(words, non_blocking=True)
-            done = torch.cuda.current_stream(device).record_event()
+    def send(self, verdicts: Any) -> Callable[[], list[int]]:
+        """Enqueues their way to the host; the function waits for them."""
+        found = self._torch.empty(len(verdicts), dtype=verdicts.dtype, pin_memory=True)
+        found.copy_(verdicts, non_blocking=True)
+        done = self._torch.cuda.current_stream(self._device).record_event()
 
-            def wait() -> list[int]:
-                done.synchronize()
-                return list(found.tolist())
+        def wait() -> list[int]:
+            done.synchronize()
+            return list(found.tolist())
 
-            return wait
-
-        return int(words.data_ptr()), send
+        return wait
 
     def crypt(
         self,
@@ -279,8 +281,15 @@ class Blocks:
             heads,
             identity,
             verdicts,
-            self._torch.cuda.current_stream(device).cuda_stream,
+            self._stream(),
         )
+
+    def _stream(self) -> int:
+        # PyTorch's Stream takes longer to make than a kernel to start.
+        raw = getattr(self._torch._C, "_cuda_getCurrentRawStream", None)
+        if raw is not None:
+            return int(raw(self._device.index))
+        return int(self._torch.cuda.current_stream(self._device).cuda_stream)
 
     def gather(self, numbers: list[int], rows: Any) -> None:
         """Copies blocks to rows."""

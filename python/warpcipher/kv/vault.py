@@ -20,6 +20,7 @@ import operator
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -161,7 +162,9 @@ class Vault(Uncopied):
         ValueError: a number is out of range or comes twice, sealed or identity do not fit, or
         sealed overlaps blocks. Then nothing is written.
         """
-        return self.enqueue_open(sealed, blocks, ids, identity=identity, axis=axis)()
+        _, ours, verdicts, count = self._begin(sealed, blocks, ids, identity, axis)
+        good = verdicts if isinstance(verdicts, list) else verdicts.tolist()
+        return _misses(ours, good, count)
 
     def enqueue_open(
         self, sealed: Any, blocks: Any, ids: Any, *, identity: Identity, axis: int = 0
@@ -180,6 +183,15 @@ class Vault(Uncopied):
         >>> misses()
         []
         """
+        tensors, ours, verdicts, count = self._begin(sealed, blocks, ids, identity, axis)
+        wait = verdicts.copy if isinstance(verdicts, list) else tensors.send(verdicts)
+        return lambda: _misses(ours, wait(), count)
+
+    def _begin(
+        self, sealed: Any, blocks: Any, ids: Any, identity: Identity, axis: int
+    ) -> tuple[Blocks, Sequence[int], Any, int]:
+        """Opens; the numbers of rows that a vault sealed, a verdict for each of them: a list, or
+        words that are on their way; and how many rows there are."""
         tensors = _blocks(blocks, axis)
         tensors.require_writable()
         tensors.require_no_capture()
@@ -191,8 +203,9 @@ class Vault(Uncopied):
         if isinstance(sealed, list | tuple):
             sealed = _joined(sealed, len(numbers), size)
         rows = tensors.rows(sealed, "sealed", len(numbers), size)
-        headers = tensors.to_bytes(rows[:, :HEADER_SIZE])
-        sessions, index = _native.kv_sessions(headers, MAGIC, SESSION_SIZE)
+        held, place, step = tensors.on_host(rows, HEADER_SIZE)
+        read = _native.kv_read_heads(place, step, len(held), MAGIC, SESSION_SIZE)
+        headers, sessions, index = read
         keys = [self._tenant_key(names.tenant, session) for session in sessions]
         ours: Sequence[int] = range(len(numbers))
         if -1 in index:
@@ -202,29 +215,27 @@ class Vault(Uncopied):
             index, numbers = [index[j] for j in ours], [numbers[j] for j in ours]
             names = names.chosen(ours)
         chosen = _Chosen(keys, index, headers, numbers, names)
-        verdicts = self._open(tensors, rows, ours, chosen) if ours else list
-        return lambda: _misses(ours, verdicts(), len(rows))
+        verdicts = self._open(tensors, rows, ours, chosen) if ours else []
+        return tensors, ours, verdicts, len(rows)
 
-    def _open(
-        self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen
-    ) -> Callable[[], list[int]]:
-        """Opens those rows; the function waits, and gives 1 for each that is good, or 0."""
-        has_layout = tensors.layout is not None
-        place, send = tensors.new_verdicts(len(ours)) if has_layout else (0, None)
-        good: list[int] = []
+    def _open(self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen) -> Any:
+        """Opens those rows: a list of 1 for each that is good, or 0; or the same as words that are
+        on their way."""
+        words = None if tensors.layout is None else tensors.new_verdicts(len(ours))
+        place, good = 0 if words is None else words.data_ptr(), list[int]()
         first = done = 0
         for part in tensors.parts_in(rows):
             stop = bisect_left(ours, first + len(part), done)
             own = chosen.part(slice(done, stop))
             which = [j - first for j in ours[done:stop]] if len(ours) < len(rows) else None
-            if stop > done and send:
+            if stop > done and place:
                 keys = own.keys, own.key_index if len(own.keys) > 1 else None
                 args = own.numbers, own.headers, own.names.of_aads(), place + 4 * done
                 tensors.crypt(self.algorithm, keys, part, which, *args)
             elif stop > done:
                 good += _open_gathered(tensors, self.algorithm, part, which, own)
             first, done = first + len(part), stop
-        return send() if send else good.copy
+        return good if words is None else words
 
     def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
         count, size = rows.shape
@@ -324,6 +335,12 @@ def _nonces(headers: bytes) -> Iterator[bytes]:
     return (headers[end - NONCE_SIZE : end] for end in ends)
 
 
+@lru_cache(maxsize=64)
+def _label(tenant: str, model: str) -> bytes:
+    names = [len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode())]
+    return LABEL + b"".join(names)
+
+
 class _Names(NamedTuple):
     """The identity of some blocks. An AAD is the label, 8 bytes of position, and the hash."""
 
@@ -344,10 +361,11 @@ class _Names(NamedTuple):
         wrong = [one for one in positions or [] if not 0 <= one < 1 << 64]
         if wrong:
             raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
-        names = [len(n).to_bytes(4, "big") + n for n in (tenant.encode(), model.encode())]
-        return cls(tenant, LABEL + b"".join(names), list(hashes), positions)
+        return cls(tenant, _label(tenant, model), list(hashes), positions)
 
     def part(self, part: slice) -> _Names:
+        if part.stop - part.start == len(self.hashes):
+            return self
         positions = self.positions and self.positions[part]
         return self._replace(hashes=self.hashes[part], positions=positions)
 
@@ -380,6 +398,8 @@ class _Chosen(NamedTuple):
     names: _Names
 
     def part(self, part: slice) -> _Chosen:
+        if part.stop - part.start == len(self.numbers):
+            return self
         return _Chosen(
             self.keys,
             self.key_index[part],

@@ -216,8 +216,7 @@ void MessageBatch::fill_hashes() {
                    work};
   batch_.hashes.is_aligned = batch_.is_aligned;
   if (powers_for_ != algorithm) return;
-  ghash::fill_powers_of_host(upload_.host(powers_), batch_.hashes);
-  batch_.hashes.powers = upload_.device(powers_);
+  ghash::fill_powers_of_host(upload_.host(powers_), batch_.hashes, upload_.device(powers_));
   batch_.hashes.sums = upload_.device(sums_);
 }
 

@@ -42,6 +42,11 @@ Powers powers_for(GhashAlgorithm algorithm, std::uint64_t most_blocks, std::uint
   return {algorithm == GhashAlgorithm::scalar ? scalar_squares : tensor_squares, chunk_squares, chunk_blocks};
 }
 
+// Whether there is a single message, whose chunks a block of threads joins.
+bool joins_at_once(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks) {
+  return has_chunks(algorithm) && work.messages == 1 && needs_wide_finish(work.most_blocks, chunk_blocks);
+}
+
 // Runs the kernels, from the list to tags or verdicts.
 void run_kernels(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list,
                  std::uint64_t most_blocks, std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
@@ -89,15 +94,21 @@ std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) 
 
 std::size_t powers_of_host(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks) {
   const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks);
-  return wanted.in_table ? 0 : wanted.of_key() * work.keys;
+  if (wanted.in_table) return 0;
+  return wanted.of_key() * work.keys + (joins_at_once(algorithm, work, chunk_blocks) ? joining_powers : 0);
 }
 
-void fill_powers_of_host(Element* powers, const HashBatch& batch) {
+void fill_powers_of_host(Element* powers, HashBatch& batch, const Element* on_device) {
   const Powers wanted = powers_for(batch.algorithm, batch.work.most_blocks, batch.chunk_blocks);
+  batch.powers = on_device;
   for (const Key* key : batch.keys_of_host) {
     fill_powers(powers, aes_key_state(*key).hash_key, wanted);
     powers += wanted.of_key();
+    on_device += wanted.of_key();
   }
+  if (!joins_at_once(batch.algorithm, batch.work, batch.chunk_blocks)) return;
+  fill_joining(powers, *(powers - wanted.chunk_squares));
+  batch.joining = on_device;
 }
 
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
@@ -130,8 +141,8 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
     }
   }
   const auto messages = static_cast<std::uint32_t>(batch.work.messages);
-  ChunkList list{batch.views, batch.masks, batch.first_chunk, messages, wanted.of_key(), wanted.squares,
-                 powers,      sums,        batch.chunks,      nullptr,  batch.polyvals,  batch.is_aligned};
+  ChunkList list{batch.views, batch.masks, batch.first_chunk, messages,      wanted.of_key(), wanted.squares,
+                 powers,      sums,        batch.chunks,      batch.joining, batch.polyvals,  batch.is_aligned};
   std::optional<LengthOrder> order;
   const bool are_alike = batch.work.blocks == batch.work.most_blocks * batch.work.messages;
   if (batch.in_rows.messages != 0 && !are_alike) order.emplace(device, stream, batch.views, messages);
@@ -159,12 +170,12 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
   const Work work = work_of(message);
   const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks_for(device, algorithm, work));
   view.chunk_blocks = wanted.chunk_blocks;
-  const bool joins_at_once = has_chunks(algorithm) && needs_wide_finish(work.most_blocks, wanted.chunk_blocks);
+  const bool is_joined = joins_at_once(algorithm, work, wanted.chunk_blocks);
   Upload upload;
   const auto views = upload.reserve<HashView>(1);
   const auto first_chunk = upload.reserve<std::uint64_t>(2);
   const auto powers = upload.reserve<Element>(wanted.of_key());
-  const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
+  const auto joining = upload.reserve<Element>(is_joined ? joining_powers : 0);
   const auto aad = upload.reserve<std::uint8_t>(message.aad_len);
   const auto sums = upload.reserve_on_device<Element>(has_chunks(algorithm) ? view.chunks() : 0);
   upload.allocate(stream);
@@ -174,7 +185,7 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
   upload.host(first_chunk)[1] = view.chunks();
   std::copy_n(message.aad, message.aad_len, upload.host(aad));
   fill_powers(upload.host(powers), aes_key_state(*message.key).hash_key, wanted);
-  if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers)[wanted.squares]);
+  if (is_joined) fill_joining(upload.host(joining), upload.host(powers)[wanted.squares]);
   upload.send();
   const ChunkList list{upload.device(views),
                        nullptr,
@@ -185,7 +196,7 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
                        upload.device(powers),
                        upload.device(sums),
                        view.chunks(),
-                       joins_at_once ? upload.device(joining) : nullptr,
+                       is_joined ? upload.device(joining) : nullptr,
                        nullptr,
                        reinterpret_cast<std::uintptr_t>(view.text) % 16 == 0};
   run_kernels(device, stream, algorithm, list, work.most_blocks, wanted.chunk_blocks, verdicts);

@@ -45,11 +45,14 @@ struct HashBatch {
   // Of few messages: powers of keys_of_host as fill_powers_of_host() makes them, and an element for each chunk.
   const gf128::Element* powers = nullptr;
   gf128::Element* sums = nullptr;
+  const gf128::Element* joining = nullptr;  // as ChunkList
 };
 
-// How many powers of all keys a batch needs, and the powers, of keys that the host knows. 0: the GPU makes them.
+// How many powers of all keys a batch needs, and the powers, of keys that the host knows; after those of a single
+// message come ChunkList::joining, if it is long. 0: the GPU makes them.
 std::size_t powers_of_host(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks);
-void fill_powers_of_host(gf128::Element* powers, const HashBatch& batch);
+// Of `batch`, whose powers are to be at `on_device`.
+void fill_powers_of_host(gf128::Element* powers, HashBatch& batch, const gf128::Element* on_device);
 
 // The best number of blocks in a chunk for a batch.
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work);
