@@ -116,11 +116,7 @@ nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle t
   if (tag_bytes.device() != host_device) throw nb::value_error("tags lies on a GPU: expected host memory");
   const Descriptor descriptor(target);
   const Texts parts(texts, streams, device);
-  ChunksToWrite chunks;
-  static_cast<SealedChunks&>(chunks) = given.chunks;
-  chunks.tags = {tag_bytes.data(), tag_bytes.size()};
-  chunks.descriptor = descriptor.number();
-  chunks.parts = parts.parts();
+  const ChunksToWrite chunks{given.chunks, descriptor.number(), parts.parts(), {tag_bytes.data(), tag_bytes.size()}};
   const std::string engine_name = text_of(engine, "engine");
   const WriteOptions options{.check = Signals()};
   return parts.write_by(engine_name, [&] { return write_chunks(engine_name, chunks, options); });

@@ -115,7 +115,7 @@ class FileSealing {
       const GilReleased released;
       const DeviceScope scope(to.device());
       const RegularChunks columns(sealing_, size, chunks_of_file, position, length);
-      columns.fill(chunks);
+      chunks = columns.chunks();
       chunks.source = from.get();
       chunks.memory = to.memory();
       chunks.out = {to.data(), to.size()};
@@ -131,13 +131,7 @@ class FileSealing {
     const WriteOptions options{.check = Signals()};
     return parts.write_by(engine_, [&] {
       const RegularChunks columns(sealing_, size, chunks_of_file, 0, size);
-      FileChunks all;
-      columns.fill(all);
-      ChunksToWrite chunks;
-      static_cast<SealedChunks&>(chunks) = all;
-      chunks.descriptor = descriptor.number();
-      chunks.parts = parts.parts();
-      return write_chunks(engine_, chunks, options);
+      return write_chunks(engine_, {columns.chunks(), descriptor.number(), parts.parts(), {}}, options);
     });
   }
 
@@ -147,10 +141,8 @@ class FileSealing {
     const GilReleased released;
     const std::uint64_t len = sealing_.begin_of(first + count) - sealing_.begin_of(first);
     const RegularChunks columns = RegularChunks::whole(sealing_, first, count, len, false);
-    FileChunks chunks;
-    columns.fill(chunks);
     const Direction direction = encrypts ? Direction::encrypt : Direction::decrypt;
-    return copy_chunks(engine_, {chunks, direction, from.number(), to.number(), source_offset, target_offset},
+    return copy_chunks(engine_, {columns.chunks(), direction, from.number(), to.number(), source_offset, target_offset},
                        Signals());
   }
 

@@ -34,8 +34,9 @@ class ThreadPool {
   // Whether the threads are to end, and somebody waits for it: long work that another thread finishes ends early then.
   bool is_stopping() const noexcept;
 
-  // For a body of Helpers: whether this thread, of the pool, is to end it early and help another one that has fewer.
-  // Then nobody takes the work of this one for done. So two calls at once share the threads, though the first had all.
+  // For a body of Helpers that takes long, between its pieces: whether this thread, of the pool, is to end it early and
+  // help another one that has fewer. Then nobody takes the work of this one for done. So two calls at once share the
+  // threads, though the first had all.
   bool is_wanted_elsewhere() const noexcept;
 
   // Calls body(begin, end) for pieces of [0, count), at most `grain` (>= 1) indices each, in any order, on the caller's

@@ -177,7 +177,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? TransferPiece::with_list(size) : size);
   std::atomic<bool> over{false};
   const auto help = [&] {
-    while (!over.load(std::memory_order_relaxed) && !ThreadPool::instance().is_wanted_elsewhere()) {
+    while (!over.load(std::memory_order_relaxed)) {
       if (!ring.help()) std::this_thread::yield();
     }
   };

@@ -60,20 +60,22 @@ struct TagPlaces {
   }
 };
 
-class TransferMode {
- public:
-  virtual ~TransferMode() = default;
-
-  const PieceLayout layout;
+struct TransferTraits {
+  PieceLayout layout{};
   // What must be waited for besides the device: the cores copy texts into the bounce buffer, at the same offsets as in
   // device memory, before copy_in(); and results out of it after copy_out().
-  const bool cores_copy_in;
-  const bool cores_copy_out;
+  bool cores_copy_in = false;
+  bool cores_copy_out = false;
   // Tags of whole messages that are encrypted go straight to their places; others to the bounce buffer, for the host.
-  const bool device_writes_tags;
+  bool device_writes_tags = false;
   // Kernels write tags straight to the bounce buffer: copies of 16 bytes took 5% of the link's rate from AES-GCM
   // (H200).
-  const bool kernels_write_to_bounce;
+  bool kernels_write_to_bounce = false;
+};
+
+class TransferMode : public TransferTraits {
+ public:
+  virtual ~TransferMode() = default;
 
   // Bytes of bounce buffer that a piece needs, and where its tags go.
   virtual std::size_t bounce_len(const TransferPiece& piece) const = 0;
@@ -91,20 +93,7 @@ class TransferMode {
   }
 
  protected:
-  struct Traits {
-    PieceLayout layout{};
-    bool cores_copy_in = false;
-    bool cores_copy_out = false;
-    bool device_writes_tags = false;
-    bool kernels_write_to_bounce = false;
-  };
-
-  explicit TransferMode(const Traits& traits)
-      : layout(traits.layout),
-        cores_copy_in(traits.cores_copy_in),
-        cores_copy_out(traits.cores_copy_out),
-        device_writes_tags(traits.device_writes_tags),
-        kernels_write_to_bounce(traits.kernels_write_to_bounce) {}
+  explicit TransferMode(const TransferTraits& traits) : TransferTraits(traits) {}
   TransferMode(const TransferMode&) = delete;
   TransferMode& operator=(const TransferMode&) = delete;
 };
@@ -143,7 +132,7 @@ class ListedMode : public TransferMode {
   void copy_out(const PieceTransfer& transfer) const final;
 
  protected:
-  explicit ListedMode(const Traits& traits) : TransferMode(traits) {}
+  explicit ListedMode(const TransferTraits& traits) : TransferMode(traits) {}
 
   // Fills in lists.listed: what brings results and tags back.
   void list_results(const PieceTransfer& transfer) const;

@@ -23,7 +23,7 @@ constexpr std::size_t iv_len = 12;
 
 struct Regular {
   Regular(std::uint64_t begin, std::uint64_t len) : made(sealing(), text_len, count, begin, len), out_len(len) {
-    made.fill(chunks);
+    chunks = made.chunks();
     chunks.source.descriptor = 0;  // nothing is read
     chunks.out = {reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40), len};
   }
@@ -107,8 +107,7 @@ TEST(RegularChunks, Patterns) {
   s.head_rule = {head, 0, true, 4, 0};
   s.final_head_rule = {final_head, 4, true, 8, 4};
   const RegularChunks made(s, 2 * chunk_len + 5, 3, 0, 2 * chunk_len + 5);
-  FileChunks c;
-  made.fill(c);
+  FileChunks c = made.chunks();
   c.source.descriptor = 0;
   c.out = {reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40), 2 * chunk_len + 5};
   check_file_chunks(c);

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -45,10 +46,11 @@ def main() -> None:
     program.option("--mib", type=int, default=1024, help="size of the model")
     program.option("--folder", type=Path, required=True, help="on a tmpfs")
     program.option("--device", default="cpu", help="cpu (NumPy), or cuda:0 (PyTorch)")
+    program.option("--beside", nargs="*", default=[], help="GPUs that load at once: cuda:1")
     options = program.parse()
     count = max(1, (options.mib << 20) // TENSOR)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        Bench(program, options.device).run(Path(folder), count)
+        Bench(program, options.device).run(Path(folder), count, options.beside)
     residence = f"{options.folder} to {options.device}"
     program.finish(size=f"{count} tensors of {TENSOR >> 20} MiB", residence=residence)
 
@@ -68,7 +70,7 @@ class Bench:
         rng = np.random.default_rng(0)
         self._tensor = rng.integers(0, 256, (1024, TENSOR >> 10), dtype=np.uint8)
 
-    def run(self, folder: Path, count: int) -> None:
+    def run(self, folder: Path, count: int, beside: list[str]) -> None:
         few = min(count, MOST_SAVED // TENSOR)
         small = self._model(folder / "small", few)
         self._rates(self._savers(folder / "saved", few), small.size)
@@ -79,6 +81,16 @@ class Bench:
                 path.unlink()
         model = small if count == few else self._model(folder / "whole", count)
         self._rates(self._loaders(model), model.size)
+        if beside:
+            devices = [self._device, *beside]
+            both = {
+                f"load {name} to {len(devices)} GPUs at once": partial(self._at_once, *one, devices)
+                for name, one in (
+                    ("plain", (model.plain, None)),
+                    ("cobblestone-256", (model.sealed, self._key)),
+                )
+            }
+            self._rates(both, model.size * len(devices))
         self._program.times(self._turns(self._parts(model)))
 
     def _model(self, folder: Path, count: int) -> Model:
@@ -111,6 +123,14 @@ class Bench:
 
     def _loader(self, path: Path, key: object) -> Action:
         return partial(weights.load_file, path, key, self._device, self._framework)
+
+    def _at_once(self, path: Path, key: object, devices: list[str]) -> None:
+        with ThreadPoolExecutor(len(devices)) as pool:
+            loads = [
+                pool.submit(weights.load_file, path, key, each, self._framework) for each in devices
+            ]
+            for load in loads:
+                load.result()
 
     def _loaders(self, model: Model) -> dict[str, Action]:
         found = {

@@ -83,10 +83,8 @@ class SealingFile {
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(full - next_, chunks_of_a_copy));
       const auto columns =
           RegularChunks::whole(sealing_, next_, wanted, wanted * std::uint64_t{Cobblestone::chunk_len}, false);
-      FileChunks chunks;
-      columns.fill(chunks);
-      const std::size_t done =
-          copy_chunks(engine_, {chunks, Direction::encrypt, source_, target_, source_offset, target_offset}, {});
+      const std::size_t done = copy_chunks(
+          engine_, {columns.chunks(), Direction::encrypt, source_, target_, source_offset, target_offset}, {});
       if (done != wanted) return false;
       next_ += done;
       source_offset += done * Cobblestone::chunk_len;
@@ -208,8 +206,7 @@ CobblestoneFile::CobblestoneFile(std::string_view engine, int descriptor, std::s
 std::optional<ReadFailure> CobblestoneFile::read(std::span<std::uint8_t> out, Memory memory, std::uint64_t offset,
                                                  Stream stream) const {
   const RegularChunks columns(keys_->sealing(), size_, chunks_, offset, out.size());
-  FileChunks chunks;
-  columns.fill(chunks);
+  FileChunks chunks = columns.chunks();
   chunks.source.descriptor = descriptor_;
   chunks.memory = memory;
   chunks.out = out;

@@ -200,13 +200,13 @@ class Crypting {
         chunks_(chunks),
         stream_(stream),
         encrypts_(chunks.direction == Direction::encrypt),
-        columns_(RegularChunks::whole(sealing, chunks.first, chunks.count, text_len(), chunks.is_final)) {
+        columns_(RegularChunks::whole(sealing, chunks.first, chunks.count, text_len(), chunks.is_final)),
+        places_(columns_.chunks()) {
     const std::size_t expected = text_len() + (encrypts_ ? gain() : 0);
     if (chunks.out.size() != expected) {
       refuse("out has ", chunks.out.size(), " bytes, expected ", expected);
     }
     if (encrypts_ && sealing.keys.size() != 1) refuse("chunks are encrypted under one key");
-    columns_.fill(places_);
     place();
   }
 

@@ -399,7 +399,8 @@ void RegularChunks::write(const ChunkPattern& pattern, std::uint64_t i, std::uin
   }
 }
 
-void RegularChunks::fill(FileChunks& chunks) const {
+FileChunks RegularChunks::chunks() const {
+  FileChunks chunks;
   static_cast<Sealing&>(chunks) = sealing_;
   chunks.count = count_;
   chunks.first_number = first_;
@@ -414,6 +415,7 @@ void RegularChunks::fill(FileChunks& chunks) const {
   chunks.aad_lengths = {aad_lengths_.get(), with_aad};
   chunks.heads = {heads_.get(), heads_len_};
   chunks.head_len = sealing_.head_rule ? sealing_.head_rule->base.size() : 0;
+  return chunks;
 }
 
 }  // namespace warpcipher

@@ -159,8 +159,8 @@ class RegularChunks {
   static RegularChunks whole(const Sealing& sealing, std::uint64_t first, std::size_t count, std::uint64_t len,
                              bool is_final);
 
-  // Sets the sealing and all columns that the rules give; they stay for as long as this object.
-  void fill(FileChunks& chunks) const;
+  // With the sealing and all columns that the rules give; they stay for as long as this object.
+  FileChunks chunks() const;
 
  private:
   RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file);
