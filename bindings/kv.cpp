@@ -34,21 +34,19 @@ nb::object make_heads(nb::handle prefix, std::uint64_t first, std::size_t count)
 }
 
 // The heads of rows, which begin `step` bytes apart; their sessions, each once; and for each head the number of its
-// session, or -1 where the head does not begin as ours do.
+// session, or -1 where the head does not begin as ours do: None if all are of one session.
 nb::tuple read_heads(std::uintptr_t rows, std::size_t step, std::size_t rows_count, nb::handle magic_object,
                      std::size_t session_len) {
   const Operand magic(magic_object, "magic", Operand::Use::read);
   const std::size_t head_len = magic.size() + session_len + nonce_len;
   const nb::object heads = new_bytes(rows_count * head_len);
-  nb::list sessions, numbers;
+  nb::list sessions;
   std::vector<const std::uint8_t*> found;
+  std::vector<std::int64_t> numbers(rows_count, -1);
   for (std::size_t i = 0; i < rows_count; ++i) {
     std::uint8_t* const head = bytes_of(heads) + i * head_len;
     std::copy_n(reinterpret_cast<const std::uint8_t*>(rows) + i * step, head_len, head);
-    if (!std::equal(magic.data(), magic.data() + magic.size(), head)) {
-      numbers.append(-1);
-      continue;
-    }
+    if (!std::equal(magic.data(), magic.data() + magic.size(), head)) continue;
     const std::uint8_t* const session = head + magic.size();
     std::size_t count = found.size();  // back from the last: neighbours mostly are of one session
     while (count != 0 && !std::equal(session, session + session_len, found[count - 1])) --count;
@@ -57,9 +55,13 @@ nb::tuple read_heads(std::uintptr_t rows, std::size_t step, std::size_t rows_cou
       sessions.append(nb::bytes(session, session_len));
       count = found.size();
     }
-    numbers.append(count - 1);
+    numbers[i] = static_cast<std::int64_t>(count) - 1;
   }
-  return nb::make_tuple(heads, sessions, numbers);
+  const bool are_one = std::all_of(numbers.begin(), numbers.end(), [](std::int64_t number) { return number == 0; });
+  if (are_one && rows_count != 0) return nb::make_tuple(heads, sessions, nb::none());
+  nb::list each;
+  for (const std::int64_t number : numbers) each.append(number);
+  return nb::make_tuple(heads, sessions, each);
 }
 
 // The AAD of each block: a common beginning, 8 bytes of position, and its hash.
@@ -163,9 +165,9 @@ void bind_kv(nb::module_& m) {
   m.def("kv_read_heads", &read_heads, nb::arg("rows"), nb::arg("step"), nb::arg("count"), nb::arg("magic"),
         nb::arg("session_size"),
         nb::sig("def kv_read_heads(rows: int, step: int, count: int, magic: bytes, session_size: int) -> "
-                "tuple[bytes, list[bytes], list[int]]"),
+                "tuple[bytes, list[bytes], list[int] | None]"),
         "The heads of rows in host memory, whose addresses are `step` apart; their sessions; and for each the number "
-        "of its session, or -1 where it has not that magic.");
+        "of its session, or -1 where it has not that magic, or None if all have one session.");
   m.def(
       "kv_crypt", &crypt_blocks, nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(), nb::arg("sealed"),
       nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"), nb::arg("identity"),

@@ -208,7 +208,7 @@ class Vault(Uncopied):
         headers, sessions, index = read
         keys = [self._tenant_key(names.tenant, session) for session in sessions]
         ours: Sequence[int] = range(len(numbers))
-        if -1 in index:
+        if index and -1 in index:
             ours = [j for j, session in enumerate(index) if session >= 0]
             starts = [j * HEADER_SIZE for j in ours]
             headers = b"".join(headers[start : start + HEADER_SIZE] for start in starts)
@@ -229,7 +229,7 @@ class Vault(Uncopied):
             own = chosen.part(slice(done, stop))
             which = [j - first for j in ours[done:stop]] if len(ours) < len(rows) else None
             if stop > done and place:
-                keys = own.keys, own.key_index if len(own.keys) > 1 else None
+                keys = own.keys, own.key_index
                 args = own.numbers, own.headers, own.names.of_aads(), place + 4 * done
                 tensors.crypt(self.algorithm, keys, part, which, *args)
             elif stop > done:
@@ -392,7 +392,7 @@ class _Chosen(NamedTuple):
     identity."""
 
     keys: list[_native.Key]
-    key_index: list[int]
+    key_index: list[int] | None  # None: there is one key
     headers: bytes
     numbers: list[int]
     names: _Names
@@ -402,7 +402,7 @@ class _Chosen(NamedTuple):
             return self
         return _Chosen(
             self.keys,
-            self.key_index[part],
+            self.key_index and self.key_index[part],
             self.headers[part.start * HEADER_SIZE : part.stop * HEADER_SIZE],
             self.numbers[part],
             self.names.part(part),
