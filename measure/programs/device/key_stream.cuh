@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(chacha_threads, chacha_blocks)
     x[12] = unit;
     chacha::quarter_round(x[0], x[4], x[8], x[12]);
     chacha::round_of_diagonals(x);
-#pragma unroll 3
+#pragma unroll
     for (int i = 1; i < chacha::double_rounds; ++i) chacha::double_round(x);
 #pragma unroll
     for (int i = 0; i < 16; ++i) sum ^= x[i] + (i == 12 ? unit : start.first.words[i]);

@@ -39,7 +39,7 @@ __device__ __forceinline__ void make_block(const Lines& lines, std::uint32_t cou
   x[12] = counter;
   chacha::quarter_round(x[0], x[4], x[8], x[12]);
   chacha::round_of_diagonals(x);
-#pragma unroll 3
+#pragma unroll
   for (int i = 1; i < chacha::double_rounds; ++i) chacha::double_round(x);
 #pragma unroll
   for (int i = 0; i < 16; ++i) x[i] += i == 12 ? counter : lines.first.words[i];
