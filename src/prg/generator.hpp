@@ -79,6 +79,7 @@ WARPCIPHER_INLINE constexpr void chacha_block(const std::uint32_t (&seed)[4], in
     x[4 + i] = x[8 + i] = seed[i];
     x[12 + i] = 0;
   }
+  WARPCIPHER_UNROLL
   for (int i = 0; i < double_rounds; ++i) chacha::double_round(x);
   WARPCIPHER_UNROLL
   for (int i = 0; i < 4; ++i) {

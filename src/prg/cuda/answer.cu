@@ -5,7 +5,6 @@
 // these sums. Blocks of the other keys of a piece read the same records at the same time, so the table comes from
 // memory about once.
 #include <algorithm>
-#include <bit>
 
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
@@ -27,9 +26,7 @@ constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t keys_at_once = 16;
 constexpr std::uint64_t records_at_once = 32;  // whose bits are a word
 constexpr std::uint64_t most_shares_len = std::uint64_t{1} << 28;
-// Of answers in parts: bytes of the table and log2 of the records of a part.
-constexpr std::uint64_t least_part_len = std::uint64_t{1} << 27;
-constexpr int most_part_levels = 3, least_part_bits = 9;
+constexpr int least_part_bits = 9;  // log2 of the records of a part
 
 struct Sums {
   const std::uint8_t* table;
@@ -141,20 +138,12 @@ void run_sums(const Device& device, Sums sums, std::size_t record_len, std::uint
          some.data(), joined, joined, words, out);
 }
 
-// Levels of the tree above the parts in which an answer is made. Many keys take so long that their shares of a part are
-// best made while the part before is multiplied.
-int choose_part_levels(const DeviceKeys& keys, std::uint64_t table_len) {
-  if (keys.count < 32 || table_len < 2 * least_part_len) return 0;
-  return std::min(most_part_levels, static_cast<int>(std::bit_width(table_len / least_part_len)) - 1);
-}
-
 // Shares and product of at most most_product_keys. Of parts, some multiprocessors make the shares of the next while the
 // others multiply: these need not be all, as memory bounds them.
 void add_products(const Device& device, const DeviceKeys& keys, BitProduct product, int part_levels, Stream stream) {
   const std::uint64_t records = product.records;
   const std::uint8_t* const table = product.table;
   const StreamBuffer shares(keys.count * product.share_stride, stream);
-  if (part_levels < 0) part_levels = choose_part_levels(keys, records * product.record_len);
   LeafPart part{std::min(part_levels, std::max(0, keys.domain.bits - least_part_bits)), 0};
   const std::uint64_t of_part = std::uint64_t{1} << (keys.domain.bits - part.levels);
   Device some = device, others = device;
