@@ -11,7 +11,7 @@ namespace {
 // 72 registers a lane. With 64 the rounds cannot be unrolled without spills, and a loop of three passes costs 10%.
 constexpr std::uint32_t threads = 224;
 constexpr std::uint32_t blocks_of_multiprocessor = 4;
-constexpr std::uint32_t packed_lanes = 4;              // of a message
+constexpr std::uint32_t packed_lanes = 4;  // of a message
 
 // Block `block` of a message, from 0.
 __device__ __forceinline__ void run_block(const MessageView& view, const KeyStream& stream, std::uint64_t block) {
