@@ -7,6 +7,7 @@
 #include "core/bytes.hpp"
 #include "device.hpp"
 #include "dispatch/run.hpp"
+#include "engine/device_engine.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "mode/algorithm.hpp"
@@ -99,17 +100,44 @@ class Aads {
   std::vector<std::size_t> ends_;
 };
 
-void crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_index_object, nb::handle memory,
-                  nb::handle rows_object, const nb::tuple& layout, nb::handle blocks_object, nb::handle heads_object,
-                  const nb::tuple& identity, std::uintptr_t verdicts, std::uintptr_t cuda_stream) {
-  const bool decrypt = verdicts != 0;
+// Memory of the current device for the work of a stream. It never has secrets.
+class Staged {
+ public:
+  Staged(std::size_t size, Stream stream) : size_(size), stream_(stream) {
+    if (size != 0) data_ = static_cast<std::uint8_t*>(engine().allocate(size, stream));
+  }
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
+  ~Staged() {
+    if (data_ != nullptr) engine().deallocate(data_, size_, 0, stream_);
+  }
+
+  std::uint8_t* data() const { return data_; }
+  void take(const void* host) const { engine().copy_to_device(data_, host, size_, stream_); }
+  void give(void* host) const { engine().copy_to_host(host, data_, size_, stream_); }
+
+  static DeviceEngine& engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
+
+ private:
+  std::uint8_t* data_ = nullptr;
+  std::size_t size_;
+  Stream stream_;
+};
+
+nb::object crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_index_object, nb::handle memory,
+                        nb::handle rows_object, const nb::tuple& layout, nb::handle blocks_object,
+                        nb::handle heads_object, const nb::tuple& identity, nb::handle verdicts, int device,
+                        std::uintptr_t cuda_stream) {
+  const bool decrypt = !verdicts.is_none();
+  const auto place = decrypt ? nb::cast<std::uintptr_t>(verdicts) : 0;
+  const bool waits = decrypt && place == 0;
   const Keys keys(find_algorithm(name), keys_object);
   const Integers key_index(key_index_object, "key_index"), rows(rows_object, "rows"), blocks(blocks_object, "blocks");
   const Integers addresses(layout[0], "places"), positions(identity[2], "positions");
   const Operand sealed(memory, "sealed", decrypt ? Operand::Use::read : Operand::Use::write);
   const Operand heads(heads_object, "heads", Operand::Use::read);
   const std::size_t count = blocks.values().size();
-  if (count == 0) return;
+  if (count == 0) return new_bytes(0);
   check_given(key_index_object, key_index, "key_index", count, "blocks");
   check_given(rows_object, rows, "rows", count, "blocks");
   check_given(identity[2], positions, "positions", count, "blocks");
@@ -123,9 +151,12 @@ void crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_
   if (!decrypt) pieces.heads = heads.bytes();
   const std::size_t head_len = heads.size() / count;
   const std::size_t row_len = head_len + pieces.text_len() + full_tag_len;
-  if (head_len < nonce_len || heads.size() % count != 0 || sealed.device() == host_device) {
-    throw nb::value_error("sealed blocks without heads, or in host memory");
-  }
+  if (head_len < nonce_len || heads.size() % count != 0) throw nb::value_error("sealed blocks without heads");
+  const auto stream = reinterpret_cast<Stream>(cuda_stream);
+  const DeviceScope scope(device);
+  const bool is_on_host = sealed.device() == host_device;
+  const Staged staged(is_on_host ? sealed.size() : 0, stream), words(waits ? 4 * count : 0, stream);
+  std::uint8_t* const first_row = is_on_host ? staged.data() : sealed.data();
   std::vector<Message> messages(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t row = rows_object.is_none() ? i : rows.values()[i];
@@ -137,7 +168,7 @@ void crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_
     m.key = keys.pointers()[key];
     m.direction = decrypt ? Direction::decrypt : Direction::encrypt;
     m.memory = Memory::device;
-    m.out = sealed.data() + row * row_len + head_len;
+    m.out = first_row + row * row_len + head_len;
     m.in = m.out;
     m.in_len = m.out_len = pieces.text_len();
     m.iv = heads.data() + (i + 1) * head_len - nonce_len;
@@ -147,13 +178,24 @@ void crypt_blocks(std::string_view name, nb::handle keys_object, nb::handle key_
     m.tag = m.out + m.in_len;
     m.tag_len = full_tag_len;
   }
-  const auto stream = reinterpret_cast<Stream>(cuda_stream);
+  std::vector<std::uint32_t> found(waits ? count : 0);
   {
     const GilReleased released;
-    const DeviceScope scope(sealed.device());
-    run_pieces(messages, pieces, reinterpret_cast<std::uint32_t*>(verdicts), stream);
+    if (is_on_host && decrypt) staged.take(sealed.data());
+    run_pieces(messages, pieces,
+               waits ? reinterpret_cast<std::uint32_t*>(words.data()) : reinterpret_cast<std::uint32_t*>(place),
+               stream);
+    if (is_on_host && !decrypt) staged.give(sealed.data());
+    if (waits) words.give(found.data());
+    if (waits) Staged::engine().wait(stream);
   }
-  if (!layout[2].is_none()) keep_until_done({nb::borrow(memory), layout[2]}, sealed.device(), stream);
+  if (waits) {
+    const nb::object good = new_bytes(count);
+    std::copy(found.begin(), found.end(), bytes_of(good));
+    return good;
+  }
+  if (is_on_host || !layout[2].is_none()) keep_until_done({nb::borrow(memory), layout[2]}, device, stream);
+  return nb::none();
 }
 
 }  // namespace
@@ -171,13 +213,14 @@ void bind_kv(nb::module_& m) {
   m.def(
       "kv_crypt", &crypt_blocks, nb::arg("algorithm"), nb::arg("keys"), nb::arg("key_index").none(), nb::arg("sealed"),
       nb::arg("rows").none(), nb::arg("layout"), nb::arg("blocks"), nb::arg("heads"), nb::arg("identity"),
-      nb::arg("verdicts"), nb::arg("cuda_stream"),
+      nb::arg("verdicts").none(), nb::arg("device"), nb::arg("cuda_stream"),
       nb::sig(
           "def kv_crypt(algorithm: str, keys: list[Key], key_index: list[int] | None, sealed: Span, rows: list[int] | "
           "None, layout: tuple[object, int, object] | None, blocks: object, heads: bytes, identity: tuple[bytes, "
-          "object, object], verdicts: int, cuda_stream: int) -> None"),
-      "Seals blocks of tensors of a GPU to rows of sealed, with verdicts 0; or opens them, and enqueues a word for "
-      "each at that address on the device: 1 if it is good, else 0. Waits for nothing. "
+          "object, object], verdicts: int | None, device: int, cuda_stream: int) -> bytes | None"),
+      "Seals blocks of tensors of a GPU to rows of sealed, there or in host memory, with verdicts None; or opens them, "
+      "and enqueues a word for each at that address on the device: 1 if it is good, else 0. Waits for nothing, but "
+      "with verdicts 0, for these, and returns them. "
       "layout: address of block 0 and step to the next for each piece of a block, their size, and what must live on "
       "until the stream has passed; "
       "identity: the beginning of each AAD, hashes, and positions.");

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _native
+from . import gpu
 from .gpu import FIRST_PART, LAYOUT_PART, Layout, copied_in, copied_out, layout_of
 
 HOST_PART = 1 << 24
@@ -228,6 +229,8 @@ class Blocks:
         return self._in_parts(rows, copied_in, FIRST_PART if self.layout else self.part)
 
     def _in_parts(self, rows: Any, copied: Any, part: int) -> Iterator[Any]:
+        if self.layout and rows.nbytes <= gpu.SLOT and not rows.is_cuda:
+            return iter([rows][: len(rows)])  # `crypt` copies them
         # As values of PyTorch need it; kernels would be slow elsewhere.
         if self._torch and (rows.device != self._device or rows.data_ptr() % 16):
             return iter(copied(self._torch, self._device, rows))
@@ -266,21 +269,22 @@ class Blocks:
         numbers: list[int],
         heads: bytes,
         identity: tuple[bytes, list[Any], list[int] | None],
-        verdicts: int,
-    ) -> None:
+        verdicts: int | None,
+    ) -> bytes | None:
         """Where there is a layout: seals blocks to those rows of sealed, None: all, or opens them.
         The rest is as of `_native.kv_crypt`."""
-        device = self._device
-        _native.kv_crypt(
+        where = sealed.device.index if sealed.is_cuda else None
+        return _native.kv_crypt(
             algorithm,
             *keys,
-            _native.Span(sealed.data_ptr(), sealed.nbytes, device.index, False, sealed),
+            _native.Span(sealed.data_ptr(), sealed.nbytes, where, False, sealed),
             rows,
             self.layout,
             numbers,
             heads,
             identity,
             verdicts,
+            self._device.index,
             self._stream(),
         )
 

@@ -162,9 +162,8 @@ class Vault(Uncopied):
         ValueError: a number is out of range or comes twice, sealed or identity do not fit, or
         sealed overlaps blocks. Then nothing is written.
         """
-        _, ours, verdicts, count = self._begin(sealed, blocks, ids, identity, axis)
-        good = verdicts if isinstance(verdicts, list) else verdicts.tolist()
-        return _misses(ours, good, count)
+        _, ours, verdicts, count = self._begin(sealed, blocks, ids, identity, axis, waits=True)
+        return _misses(ours, verdicts, count)
 
     def enqueue_open(
         self, sealed: Any, blocks: Any, ids: Any, *, identity: Identity, axis: int = 0
@@ -183,15 +182,17 @@ class Vault(Uncopied):
         >>> misses()
         []
         """
-        tensors, ours, verdicts, count = self._begin(sealed, blocks, ids, identity, axis)
+        tensors, ours, verdicts, count = self._begin(
+            sealed, blocks, ids, identity, axis, waits=False
+        )
         wait = verdicts.copy if isinstance(verdicts, list) else tensors.send(verdicts)
         return lambda: _misses(ours, wait(), count)
 
     def _begin(
-        self, sealed: Any, blocks: Any, ids: Any, identity: Identity, axis: int
+        self, sealed: Any, blocks: Any, ids: Any, identity: Identity, axis: int, waits: bool
     ) -> tuple[Blocks, Sequence[int], Any, int]:
         """Opens; the numbers of rows that a vault sealed, a verdict for each of them: a list, or
-        words that are on their way; and how many rows there are."""
+        without waits words that may be on their way; and how many rows there are."""
         tensors = _blocks(blocks, axis)
         tensors.require_writable()
         tensors.require_no_capture()
@@ -215,27 +216,30 @@ class Vault(Uncopied):
             index, numbers = [index[j] for j in ours], [numbers[j] for j in ours]
             names = names.chosen(ours)
         chosen = _Chosen(keys, index, headers, numbers, names)
-        verdicts = self._open(tensors, rows, ours, chosen) if ours else []
+        verdicts = self._open(tensors, rows, ours, chosen, waits) if ours else []
         return tensors, ours, verdicts, len(rows)
 
-    def _open(self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen) -> Any:
-        """Opens those rows: a list of 1 for each that is good, or 0; or the same as words that are
-        on their way."""
-        words = None if tensors.layout is None else tensors.new_verdicts(len(ours))
-        place, good = 0 if words is None else words.data_ptr(), list[int]()
-        first = done = 0
+    def _open(
+        self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen, waits: bool
+    ) -> Any:
+        """Opens those rows: verdicts as of `_begin`."""
+        words: Any = None
+        good, first, done = list[int](), 0, 0
         for part in tensors.parts_in(rows):
             stop = bisect_left(ours, first + len(part), done)
             own = chosen.part(slice(done, stop))
             which = [j - first for j in ours[done:stop]] if len(ours) < len(rows) else None
-            if stop > done and place:
-                keys = own.keys, own.key_index
-                args = own.numbers, own.headers, own.names.of_aads(), place + 4 * done
-                tensors.crypt(self.algorithm, keys, part, which, *args)
+            if stop > done and tensors.layout is not None:
+                keys, place = (own.keys, own.key_index), 0
+                if not (waits and len(part) == len(rows)):
+                    words = tensors.new_verdicts(len(ours)) if words is None else words
+                    place = words.data_ptr() + 4 * done
+                args = own.numbers, own.headers, own.names.of_aads(), place
+                good += tensors.crypt(self.algorithm, keys, part, which, *args) or b""
             elif stop > done:
                 good += _open_gathered(tensors, self.algorithm, part, which, own)
             first, done = first + len(part), stop
-        return good if words is None else words
+        return good if words is None else words.tolist() if waits else words
 
     def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
         count, size = rows.shape
@@ -243,7 +247,7 @@ class Vault(Uncopied):
         headers = _native.kv_heads(MAGIC + session, first, count)
         key = self._tenant_key(names.tenant, session)
         if tensors.layout is not None:
-            args = rows, None, numbers, headers, names.of_aads(), 0
+            args = rows, None, numbers, headers, names.of_aads(), None
             tensors.crypt(self.algorithm, ([key], None), *args)
             return
         tensors.gather(numbers, rows[:, HEADER_SIZE:-TAG_SIZE])
