@@ -203,12 +203,14 @@ class Vault(Uncopied):
         size = OVERHEAD + tensors.size
         if isinstance(sealed, list | tuple):
             sealed = _joined(sealed, len(numbers), size)
-        rows = tensors.rows(sealed, "sealed", len(numbers), size)
+        count = len(numbers)
+        rows = tensors.rows(sealed, "sealed", count, size)
         held, place, step = tensors.on_host(rows, HEADER_SIZE)
-        read = _native.kv_read_heads(place, step, len(held), MAGIC, SESSION_SIZE)
+        read = _native.kv_read_heads(place, step, count, MAGIC, SESSION_SIZE)
+        del held
         headers, sessions, index = read
         keys = [self._tenant_key(names.tenant, session) for session in sessions]
-        ours: Sequence[int] = range(len(numbers))
+        ours: Sequence[int] = range(count)
         if index and -1 in index:
             ours = [j for j, session in enumerate(index) if session >= 0]
             starts = [j * HEADER_SIZE for j in ours]
@@ -216,29 +218,36 @@ class Vault(Uncopied):
             index, numbers = [index[j] for j in ours], [numbers[j] for j in ours]
             names = names.chosen(ours)
         chosen = _Chosen(keys, index, headers, numbers, names)
-        verdicts = self._open(tensors, rows, ours, chosen, waits) if ours else []
-        return tensors, ours, verdicts, len(rows)
+        verdicts = self._open(tensors, rows, ours, chosen, waits, count) if ours else []
+        return tensors, ours, verdicts, count
 
     def _open(
-        self, tensors: Blocks, rows: Any, ours: Sequence[int], chosen: _Chosen, waits: bool
+        self,
+        tensors: Blocks,
+        rows: Any,
+        ours: Sequence[int],
+        chosen: _Chosen,
+        waits: bool,
+        count: int,
     ) -> Any:
         """Opens those rows: verdicts as of `_begin`."""
         words: Any = None
         good, first, done = list[int](), 0, 0
         for part in tensors.parts_in(rows):
-            stop = bisect_left(ours, first + len(part), done)
+            end = first + part.shape[0]
+            stop = bisect_left(ours, end, done)
             own = chosen.part(slice(done, stop))
-            which = [j - first for j in ours[done:stop]] if len(ours) < len(rows) else None
+            which = [j - first for j in ours[done:stop]] if len(ours) < count else None
             if stop > done and tensors.layout is not None:
                 keys, place = (own.keys, own.key_index), 0
-                if not (waits and len(part) == len(rows)):
+                if not (waits and end - first == count):
                     words = tensors.new_verdicts(len(ours)) if words is None else words
                     place = words.data_ptr() + 4 * done
                 args = own.numbers, own.headers, own.names.of_aads(), place
                 good += tensors.crypt(self.algorithm, keys, part, which, *args) or b""
             elif stop > done:
                 good += _open_gathered(tensors, self.algorithm, part, which, own)
-            first, done = first + len(part), stop
+            first, done = end, stop
         return good if words is None else words.tolist() if waits else words
 
     def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
