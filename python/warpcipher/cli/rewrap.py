@@ -68,8 +68,8 @@ def rewrap(
     with a key of type oct and one of type okp; the new ones sign, so that their okp key has its
     private part.
 
-    FILE of age, Crypt4GH or awsesdk may be the URL of an object, or of a prefix of many: the store
-    copies the data (S3), or --copy reads and writes it.
+    FILE may be the URL of an object, but for keysets, or of a prefix of many, but for models: the
+    store copies the data (S3), or --copy reads and writes it.
 
     \b
     warpcipher rewrap -i me.txt -R team.txt notes.age
@@ -79,15 +79,18 @@ def rewrap(
     warpcipher rewrap -i me.txt -R team.txt -o s3://bucket/new/ s3://bucket/old/
     """
     path, output = stores.local_path(path), stores.local_path(output)
-    if any(map(stores.is_url, (path, output))):
-        if new_kms is not None:
-            raise usage("--new-kms takes the file of a keyset")
+    is_url = any(map(stores.is_url, (path, output)))
+    if is_url and new_kms is not None:
+        raise usage("--new-kms takes the file of a keyset")
+    has_new = any(given[f"new_key{suffix}"] for suffix in ("", "_env", "_command"))
+    is_model = has_new and format_name == "auto" and _is_model(path)
+    if is_url and not is_model:
         given |= {"output": output, "force": force, "format_name": format_name}
         given |= {"as_json": as_json, "quiet": quiet, "verbose": verbose}
         _rewrap_objects(path, given, keep=keep, copy=copy)
         return
     refuse_many(given)
-    if copy or given["no_manifest"] or given["dry_run"]:
+    if (copy and not is_url) or given["no_manifest"] or given["dry_run"]:
         raise usage("--copy, --no-manifest and --dry-run are for objects at URLs")
     for name in (*OF_MANY, "no_manifest", "dry_run"):
         del given[name]
@@ -112,10 +115,10 @@ def rewrap(
         if (old.takes_standard_input or people.takes_standard_input) and new.takes_standard_input:
             raise usage("both keys are to come from standard input: name a file for one")
         try:
-            if not (people or new.people) and format_name == "auto" and _is_model(path):
+            if is_model and not (people or new.people):
                 if keep or context:
                     raise usage("--keep and --context are not for cryptotensors")
-                made = _rewrap_model(path, old, new.choice, output, force)
+                made = _rewrap_model(path, old, new.choice, output, force=force, copy=copy)
             else:
                 key = people.read(encrypts=False) if people else old.read(format_name, None)
                 how = {"context": context, "keep": keep, "replace": force}
@@ -141,21 +144,30 @@ def _rewrap_objects(path: str, given: dict[str, Any], *, keep: bool, copy: bool)
 
 
 def _is_model(path: str) -> bool:
-    from warpcipher._descriptors import open_seekable
+    from warpcipher.fleet.places import is_prefix
     from warpcipher.formats import foreign
+    from warpcipher.formats.reader import open_place
 
-    with open(path, "rb", opener=open_seekable) as file:
+    if stores.is_url(path) and is_prefix(path):
+        return False
+    with open_place(path) as file:
         head, size = file.read(foreign.PREFIX_SIZE), file.seek(0, 2)
     found = foreign.identify(head, size)
     return found is not None and found.name == "safetensors"
 
 
 def _rewrap_model(
-    path: str, old: keys.Choice, new: keys.Choice, output: str | None, force: bool
+    path: str,
+    old: keys.Choice,
+    new: keys.Choice,
+    output: str | None,
+    *,
+    force: bool,
+    copy: bool,
 ) -> dict[str, Any]:
 
     old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
-    wc.weights.rewrap(path, old_key, fresh_key, output, replace=force)
+    wc.weights.rewrap(path, old_key, fresh_key, output, replace=force, copy=copy)
     made = {"key_id": fresh_key.key_id, "sign_key_id": fresh_key.sign_key_id}
     return {"path": path if output is None else output, **made}
 

@@ -339,7 +339,8 @@ class Work:
         )
         size = 0 if entry is None else entry.size
         place, out = self.items.place(item.name), self._output_place(item)
-        if made.is_copied_by_store(place, out, item.version or None, copy=self.copy):
+        how = {"replace": self.replace, "copy": self.copy}
+        if made.is_copied_by_store(place, out, item.version or None, **how):
             return size, item.size - made.size + len(made.header), made.begins
         with self._writing(item, entry) as target:
             made.write_to(writer := _Writer(target, stopped))

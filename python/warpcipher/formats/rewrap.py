@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 from dataclasses import replace as changed
@@ -15,7 +14,7 @@ from .._descriptors import copy_range, open_seekable, steady
 from .._tree_names import NAME, in_a_tree, require_no_tree
 from .._types import PathLike
 from .base import Buffer, Options
-from .files import created
+from .files import created, is_made_by_store
 from .registry import take, take_for
 from .stream import Source, checked_options
 from .whole import Reader, Writer, read_whole, write_whole
@@ -80,11 +79,7 @@ def rewrap_file(
             file = stack.enter_context(stores.open_object(path, info))
             size, version = info.size, info.version
             made = Rewrapped.of_object(file, key, new_key, format, options, keep)
-            if not replace and stores.is_url(out):
-                with contextlib.suppress(FileNotFoundError):
-                    stores.stat(out)
-                    raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
-            if made.is_copied_by_store(path, out, version, copy=copy):
+            if made.is_copied_by_store(path, out, version, replace=replace, copy=copy):
                 return
         else:
             file = stack.enter_context(io.FileIO(path, opener=open_seekable))
@@ -141,23 +136,16 @@ class Rewrapped:
         return cls(file, key, new_key, format, options, keep, beginning)
 
     def is_copied_by_store(
-        self, path: PathLike, out: PathLike, version: str | None, *, copy: bool
+        self, path: PathLike, out: PathLike, version: str | None, *, replace: bool, copy: bool
     ) -> bool:
-        """Has the store make the new object of that version of the old one; False: it cannot.
-        Raises OSError; ValueError where it cannot, and `path` is `out`, unless `copy` is True."""
-        if (
-            not self.is_text
-            and stores.is_url(path)
-            and stores.is_url(out)
-            and stores.replace_beginning(path, self.size, self.header, dest=out, version=version)
-        ):
-            return True
-        if path == out and not copy:
-            raise ValueError(
-                "the store cannot copy all but the beginning of an object, or the file is text: "
-                "copy=True (--copy) reads and writes all of it, or name an output"
-            )
-        return False
+        """Has the store make the new object of that version of the old one, as
+        `is_made_by_store`."""
+
+        def change(url: str, dest: str) -> bool:
+            how = {"dest": dest, "version": version}
+            return not self.is_text and stores.replace_beginning(url, self.size, self.header, **how)
+
+        return is_made_by_store(path, out, change, replace=replace, copy=copy)
 
     def write_to(self, target: Writer) -> None:
         """Writes the new file, all of it through this process."""

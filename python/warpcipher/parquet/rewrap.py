@@ -4,8 +4,6 @@ beside it, is written again."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 from collections.abc import Mapping
 
@@ -13,6 +11,7 @@ from .. import stores
 from .._descriptors import copy_range, steady
 from .._new_file import replaced
 from .._types import PathLike
+from ..formats.files import created, is_made_by_store
 from ..formats.whole import write_whole
 from . import metadata as md
 from .footer import read_footer, seal_footer, tail
@@ -93,23 +92,13 @@ def _write_object(
     source: Source, kept: int, end: bytes, place: str, *, replace: bool, copy: bool
 ) -> None:
     """Writes a table, of which or to which there is a URL: `kept` bytes of `source`, and `end`."""
-    if source.url is not None and stores.is_url(place):
-        if not replace:
-            with contextlib.suppress(FileNotFoundError):
-                stores.stat(place)
-                raise FileExistsError(errno.EEXIST, "there is an object of this name", place)
-        if stores.replace_end(source.url, kept, end, dest=place, version=source.version):
-            return
-        if place == source.url and not copy:
-            raise ValueError(
-                "the store cannot copy all but the end of an object: copy=True (--copy) reads and "
-                "writes all of it, or name an output"
-            )
-    with (
-        stores.writing(place, replace=replace, size=source.size)
-        if stores.is_url(place)
-        else replaced(place, replace=replace)
-    ) as target:
+
+    def change(url: str, dest: str) -> bool:
+        return stores.replace_end(url, kept, end, dest=dest, version=source.version)
+
+    if is_made_by_store(source.url or "", place, change, replace=replace, copy=copy):
+        return
+    with created(place, replace, source.size) as target:
         for begin in range(0, kept, PIECE):
             write_whole(target, source.read(begin, min(PIECE, kept - begin)))
         write_whole(target, memoryview(end))

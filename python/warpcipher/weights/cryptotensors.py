@@ -20,12 +20,12 @@ import warpcipher as wc
 
 from .. import stores
 from .._descriptors import copy_range
-from .._new_file import replaced
 from .._types import AlgorithmName, PathLike
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.chunks import aes
 from ..formats.file_chunks import failure_of, raise_failure
+from ..formats.files import created, is_made_by_store
 from ..formats.whole import write_whole
 from ..formats.write_chunks import texts_of, write
 from . import cryptotensors_header as head
@@ -34,7 +34,7 @@ from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
 from .header import Header, TensorInfo, encode, read_header, shown
-from .images import AT_ONCE, ObjectImage, PlainImage, read_bytes, written
+from .images import AT_ONCE, ObjectImage, PlainImage, plain_image, read_bytes, written
 
 
 class CryptotensorsFile(Uncopied):
@@ -45,7 +45,7 @@ class CryptotensorsFile(Uncopied):
 
     def __init__(self, path: str, key: CryptotensorsKey) -> None:
         self.name = os.path.basename(path)  # noqa: PTH119
-        self._image = ObjectImage(path) if stores.is_url(path) else PlainImage(path)
+        self._image = plain_image(path)
         self._plain_tensors = key.plain_tensors
         try:
             self.header = read_header(partial(read_bytes, self._image), self._image.size)
@@ -334,6 +334,7 @@ def rewrap(
     out: PathLike | None = None,
     *,
     replace: bool = True,
+    copy: bool = False,
 ) -> None:
     """Changes the wrapping key and the signing key of a cryptotensors file; its data stays.
 
@@ -343,21 +344,36 @@ def rewrap(
              a symbolic link the file that it points to. A file that is replaced keeps its
              permissions.
     replace: whether a file that is there is replaced by `out`; else FileExistsError.
+    copy:    a file at a URL is read and written, all of it, where its store cannot copy the data.
 
-    Only the header is decrypted and made again: the data is copied, by the file system where it can
-    share it. Keys of tensors stay the same, so anyone who kept the old wrapping key and header can
-    still read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was
-    written.
+    `path` and `out` may be URLs. Only the header is decrypted and made again: the data is copied,
+    by the file system where it can share it. Keys of tensors stay the same, so anyone who kept the
+    old wrapping key and header can still read the data. Raises InvalidTag, FormatError, ValueError,
+    OSError; then nothing was written.
     """
+    path, out = stores.local_path(path), stores.local_path(out)
     if out is None:
         out, replace = path, True
-    image = PlainImage(os.fsdecode(path))
+    image = plain_image(path)
     try:
         header = read_header(partial(read_bytes, image), image.size)
-        made = _rewrapped(header, key, new_key)
-        with replaced(out, replace=replace) as file:
+        start, made = header.data_start, _rewrapped(header, key, new_key)
+
+        def change(url: str, dest: str) -> bool:
+            how = {"dest": dest, "version": getattr(image, "version", None)}
+            return stores.replace_beginning(url, start, made, **how)
+
+        if is_made_by_store(path, out, change, replace=replace, copy=copy):
+            return
+        with created(out, replace, image.size) as target:
+            file: Any = target
             write_whole(file, memoryview(made))
-            copy_range(image.fileno(), file.fileno(), header.data_start, image.size)
+            if isinstance(image, PlainImage) and not stores.is_url(out):
+                copy_range(image.fileno(), file.fileno(), start, image.size)
+                return
+            for begin in range(start, image.size, AT_ONCE):
+                part = read_bytes(image, begin, min(AT_ONCE, image.size - begin))
+                write_whole(file, memoryview(part))
     finally:
         image.close()
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 import warpcipher as wc
 
-from .. import stores
 from .._types import PathLike
 from .._uncopied import Uncopied
 from ..formats import FormatError, Options
@@ -20,7 +19,7 @@ from .cryptotensors_header import ENCRYPTION, user_metadata
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
 from .header import Header, NoSafetensorsError, TensorInfo, read_header
-from .images import FormatImage, Image, ObjectImage, PlainImage, read_bytes
+from .images import FormatImage, Image, plain_image, read_bytes
 
 UNIT = 64 << 10
 """Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
@@ -96,7 +95,7 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
     if context:
         raise ValueError("a context was given and no key: a plain file has none")
     try:
-        file = WholeFile(path, _plain(path))
+        file = WholeFile(path, plain_image(path))
     except NoSafetensorsError as error:
         raise FormatError(
             f"{error}. No key was given: a file that is encrypted needs one"
@@ -105,11 +104,6 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
         file.close()
         raise FormatError(f"the file is {_CRYPTOTENSORS}")
     return file
-
-
-def _plain(path: str) -> Image:
-    """The bytes of a file that is not encrypted."""
-    return ObjectImage(path) if stores.is_url(path) else PlainImage(path)
 
 
 def _is_cryptotensors(file: WholeFile) -> bool:
@@ -139,7 +133,7 @@ def _hint(path: str) -> str:
     """The kind of a file that a key did not open, if its header can be read without one. It is
     only a hint in an error."""
     try:
-        file = WholeFile(path, _plain(path))
+        file = WholeFile(path, plain_image(path))
     except (NoSafetensorsError, OSError):
         return ""
     except FormatError:  # cut or damaged, and plain all the same
@@ -172,7 +166,7 @@ def describe(path: PathLike, key: object = None, *, context: bytes = b"") -> Mod
     """
     place = os.fsdecode(path)
     if key is None:
-        plain = WholeFile(place, _plain(place))
+        plain = WholeFile(place, plain_image(place))
         plain.close()
         metadata = plain.metadata or {}
         signed = plain.header.ggml is None and ENCRYPTION in metadata

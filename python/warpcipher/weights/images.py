@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Protocol
 from .. import formats, stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
+from .._types import PathLike
 from .._uncopied import Uncopied
 from ..formats.file_chunks import read_plain
 from ..formats.gds import read_into
@@ -55,8 +56,6 @@ class PlainImage(Uncopied):
     """A file that is not encrypted, read by all cores. Its reads go to host memory or to a GPU."""
 
     def __init__(self, path: str) -> None:
-        if stores.is_url(path):
-            raise ValueError(f"{path}: the keys of a file at a URL are not changed: download it")
         self._descriptor = open_seekable(path)
         self._lock = threading.Lock()
         try:
@@ -91,7 +90,7 @@ class ObjectImage(Uncopied):
 
     def __init__(self, url: str) -> None:
         self._file = stores.open_object(url)
-        self.size = self._file.size
+        self.size, self.version = self._file.size, self._file.info.version
 
     def read(self, offset: int, out: Any) -> None:
         if not isinstance(out, memoryview):
@@ -121,6 +120,11 @@ class ObjectImage(Uncopied):
 
     def close(self) -> None:
         self._file.close()
+
+
+def plain_image(path: PathLike) -> PlainImage | ObjectImage:
+    """A file that is not encrypted, at a path or URL."""
+    return ObjectImage(path) if stores.is_url(path) else PlainImage(os.fsdecode(path))
 
 
 class FormatImage(Uncopied):

@@ -160,7 +160,7 @@ def test_material_beside_a_table_at_a_url() -> None:
 def test_a_store_that_copies_nothing() -> None:
     url, keys = "memory://rewrap/inside", parquet.KmsKeys(Kms())
     parquet.encrypt(write(CONTENT, None), url, keys.config(**MASTERS))
-    with pytest.raises(ValueError, match="cannot copy all but the end"):
+    with pytest.raises(ValueError, match="cannot copy all but the part"):
         parquet.rewrap(url, keys, NEW)
     assert parquet.rewrap(url, keys, NEW, copy=True) == 3
     assert parquet.read_table(url, keys).equals(CONTENT)

@@ -163,3 +163,17 @@ def test_a_prefix_in_place(
     left = {name for name in server.objects if name.startswith("bucket/p/")}
     assert left == {*(f"bucket/{name}" for name in texts), f"bucket/p/.warpcipher-journal-{change}"}
     assert not server.uploads
+
+
+def test_a_name_that_is_taken(
+    server: small_s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("me").write_text(ME.to_text())
+    server.put("bucket/b", b"other")
+    given = ["rewrap", "-i", "me", "-r", str(YOU.recipient), URL, "-o", "s3://bucket/b"]
+    done = CliRunner().invoke(cli, given)
+    assert done.exit_code == 4, done.output
+    assert server.objects["bucket/b"][0] == b"other"
+    assert CliRunner().invoke(cli, [*given, "--force"]).exit_code == 0
+    assert opened("s3://bucket/b", YOU) == TEXT

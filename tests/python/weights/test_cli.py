@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from cli_support import make_key, names, run, run_json
+from job_support import invoke
+from step_store import step_store
 from warpcipher import weights
 from warpcipher.weights import ed25519
 from weights_cases import METADATA, assert_same, painted, tensors
@@ -128,6 +130,17 @@ def test_names_in_a_model_are_escaped(tmp_path: Path) -> None:
     text = run("info", "m.safetensors", cwd=tmp_path).stdout
     assert b"\x1b" not in text
     assert b"\x07" not in text
+
+
+def test_rewrap_at_a_url(tmp_path: Path) -> None:
+    old, new = web_keys(tmp_path, "old", 1), web_keys(tmp_path, "new", 5)
+    url = "step://m.safetensors"
+    given = (f"--key={tmp_path / 'old'}", f"--new-key={tmp_path / 'new'}")
+    with step_store():
+        weights.save_file(tensors(), url, old)
+        assert "--copy" in invoke("rewrap", *given, url, expect=2)
+        invoke("rewrap", *given, "--copy", url)
+        assert weights.load_file(url, new, framework="np").keys() == tensors().keys()
 
 
 def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

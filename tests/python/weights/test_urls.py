@@ -101,8 +101,18 @@ def test_a_cryptotensors_file(
     assert same(weights.load_file("step://model.safetensors", key, framework="np"))
     with weights.safe_open("step://model.safetensors", "np", key=key) as model:
         assert numpy.array_equal(model.get_slice("a")[1:2, 5:], TENSORS["a"][1:2, 5:])
-    with pytest.raises(ValueError, match="are not changed: download it"):
-        cryptotensors.rewrap("step://model.safetensors", key, key)
+    new = weights.CryptotensorsKey(bytes(32), sign=KEY, key_id="w2", sign_key_id="s")
+    with pytest.raises(ValueError, match=r"copy=True \(--copy\) reads"):
+        cryptotensors.rewrap("step://model.safetensors", key, new)
+    cryptotensors.rewrap("step://model.safetensors", key, new, tmp_path / "new")
+    assert same(weights.load_file(tmp_path / "new", new, framework="np"))
+    cryptotensors.rewrap("step://model.safetensors", key, new, "step://new.safetensors")
+    cryptotensors.rewrap("step://new.safetensors", new, key, copy=True)
+    assert same(weights.load_file("step://new.safetensors", key, framework="np"))
+    with pytest.raises(FileExistsError):
+        cryptotensors.rewrap(
+            "step://model.safetensors", key, new, "step://new.safetensors", replace=False
+        )
     data = bytearray(store.objects["model.safetensors"][0])
     data[-1] ^= 1
     store.put("model.safetensors", bytes(data))
