@@ -173,7 +173,7 @@ def test_a_name_that_is_taken(
     server.put("bucket/b", b"other")
     given = ["rewrap", "-i", "me", "-r", str(YOU.recipient), URL, "-o", "s3://bucket/b"]
     done = CliRunner().invoke(cli, given)
-    assert done.exit_code == 4, done.output
+    assert done.exit_code == 2, done.output
     assert server.objects["bucket/b"][0] == b"other"
     assert CliRunner().invoke(cli, [*given, "--force"]).exit_code == 0
     assert opened("s3://bucket/b", YOU) == TEXT
