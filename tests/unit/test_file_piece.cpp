@@ -103,6 +103,16 @@ TEST(FilePiece, WindowsOfOddChunksBeginAligned) {
   }
 }
 
+TEST(FilePiece, SlotsTogetherStayInTheCaches) {
+  constexpr std::uint64_t total = std::uint64_t{8} << 30;
+  EXPECT_EQ(slot_len_for(total, 1), most_slot_len);
+  EXPECT_EQ(slot_len_for(total, 16), most_slot_len);
+  EXPECT_EQ(slot_len_for(total, 32), most_slot_len / 2);
+  EXPECT_EQ(slot_len_for(total, 48), least_slot_len);
+  EXPECT_EQ(slot_len_for(total, 1000), least_slot_len);
+  EXPECT_EQ(slot_len_for(std::uint64_t{64} << 20, 16), std::size_t{2} << 20) << "and all threads have work";
+}
+
 TEST(FilePiece, APieceOfPartsHasNoPlace) {
   Columns c;
   c.skips[0] = 1;
