@@ -87,6 +87,22 @@ def _do_paths(folder: Path, address: str) -> None:
     assert (folder / "8").read_bytes() == (folder / "in" / "deep" / "8").read_bytes()
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_an_engine_takes_the_cores_of_its_task() -> None:
+    program = """
+import os, warpcipher
+from warpcipher.cluster import objects
+usable = os.sched_getaffinity(0)
+objects._hold_threads(1)
+assert os.sched_getaffinity(0) == usable
+cipher = warpcipher.Cipher("aes-128-ctr", bytes(16), engine="cpu")
+cipher.encrypt(bytes(1 << 26), iv=bytes(16))
+print(len(os.listdir("/proc/self/task")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, stdout=-1, text=True)
+    assert done.stdout == "1\n"
+
+
 def test_a_cluster_takes_no_pipe(tmp_path: Path) -> None:
     for inputs in (("-",), ("in", "-o", "-")):
         done = run("encrypt", "--key", "key", "--cluster", "x", *inputs, cwd=tmp_path, expect=2)
