@@ -24,14 +24,35 @@ SUFFIX = ".parquet"
 KEY_SIZES = (16, 24, 32)
 Work = Callable[[Any, Any, Callable[[int], object]], Any]
 
+Choices = dict[str, keys.Choice]
+
+
+def _of_columns(_ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Choices:
+    """The callback of COLUMN=FILE options."""
+    option, found = parameter.opts[0], {}
+    for entry in given:
+        name, equals, path = entry.rpartition("=")
+        if not equals or not name:
+            raise usage(f"{option} takes COLUMN=FILE")
+        found[name] = keys.Choice(file=path, option=option)
+    return found
+
+
+def _bytes(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> bytes | None:
+    """The callback of an option that is stored as bytes."""
+    return None if text is None else os.fsencode(text)
+
+
 PATHS = argument("paths FILE...", required=True)
-COLUMN_KEY = option(
-    "--column-key column_keys COLUMN=FILE",
-    "The key of a column that has its own key; may be given several times.",
-    multiple=True,
+AAD_PREFIX = option("--aad-prefix TEXT", "The AAD prefix of the file; UTF-8.", callback=_bytes)
+KEY_METADATA = option("--key-metadata TEXT", "Text about the footer's key.", callback=_bytes)
+_COLUMNS: Any = {"multiple": True, "callback": _of_columns}
+key_options = with_options(
+    PATHS,
+    *keys.OPTIONS,
+    option("--column-key column_keys COLUMN=FILE", "The key of a column.", **_COLUMNS),
+    AAD_PREFIX,
 )
-AAD_PREFIX = option("--aad-prefix TEXT", "The AAD prefix that binds the file; UTF-8.")
-KEY_METADATA = option("--key-metadata TEXT", "Text to store in the file about the footer's key.")
 _OUTPUT = "Output file or directory; - is standard output."
 _OPTIONS = (FORCE, ENGINE, DRY_RUN, *TELLING)
 
@@ -43,11 +64,6 @@ in_place_options = with_options(
     ),
     *_OPTIONS,
 )
-
-
-def encoded(text: str | None) -> bytes | None:
-    """An option's text as bytes."""
-    return None if text is None else os.fsencode(text)
 
 
 def needed(choice: keys.Choice) -> keys.Choice:
@@ -62,27 +78,15 @@ def key_bytes(choice: keys.Choice) -> bytes:
     return bytes(choice.resolve(KEY_SIZES, "an AES key"))
 
 
-def keys_of_columns(given: tuple[str, ...], option: str = "--column-key") -> dict[str, bytes]:
-    """The keys of COLUMN=FILE options."""
-    found = {}
-    for entry in given:
-        name, equals, path = entry.rpartition("=")
-        if not equals or not name:
-            raise usage(f"{option} takes COLUMN=FILE")
-        found[name] = key_bytes(keys.Choice(file=path, option=option))
-    return found
+def keys_of(choices: Choices) -> dict[str, bytes]:
+    """The keys of columns."""
+    return {name: key_bytes(choice) for name, choice in choices.items()}
 
 
-def files_in(given: tuple[str, ...]) -> tuple[str, ...]:
-    """The key files of COLUMN=FILE options."""
-    return tuple(entry.rpartition("=")[2] for entry in given)
-
-
-def reading_keys(choice: keys.Choice, given: tuple[str, ...]) -> Any:
+def reading_keys(choice: keys.Choice, columns: Choices) -> Any:
     """Keys as `warpcipher.parquet.open` takes them."""
     footer = key_bytes(choice)
-    own = keys_of_columns(given)
-    return {b"": footer, **own} if own else footer
+    return {b"": footer, **keys_of(columns)} if columns else footer
 
 
 class _Naming(jobs.Naming):
@@ -102,9 +106,9 @@ class ParquetRun(Run):
     """One run of a command that writes Parquet files."""
 
     def __init__(
-        self, paths: tuple[str, ...], given: dict[str, Any], key_files: tuple[str | None, ...]
+        self, paths: tuple[str, ...], given: dict[str, Any], *choices: keys.Choice
     ) -> None:
-        """given: the options of `file_options`. key_files: files that no output may replace."""
+        """given: the options of `file_options`. choices: keys; no output may replace theirs."""
         if jobs.STANDARD in paths:
             raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
         self.engine = given.pop("engine")
@@ -114,7 +118,7 @@ class ParquetRun(Run):
             raise usage("--force is for --output: each FILE is replaced without it")
         super().__init__(options, "parquet")
         self._in_place = options.output is None
-        self._key_files = [path for path in key_files if path]
+        self._key_files = [one.path for one in choices if one.path]
 
     def each(self, process: Work) -> None:
         """Does every file. process: (source, target, progress) of one."""
@@ -230,15 +234,12 @@ def parquet() -> None:
 
 
 @parquet.command(cls=Command, epilog=EPILOG)
-@PATHS
-@keys.key_options
-@COLUMN_KEY
-@AAD_PREFIX
+@key_options
 @JSON
 def info(
     paths: tuple[str, ...],
-    column_keys: tuple[str, ...],
-    aad_prefix: str | None,
+    column_keys: Choices,
+    aad_prefix: bytes | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -250,12 +251,11 @@ def info(
     found = None if not choice else reading_keys(choice, column_keys)
     if found is None and (column_keys or aad_prefix is not None):
         raise usage("give the footer's key, too: with --key FILE")
-    prefix = encoded(aad_prefix)
     looks = Looks()
     entries = []
     for path in paths:
         for name in looks.at(path, files_of) or ():
-            entry = looks.at(name, lambda name: describe(name, found, prefix))
+            entry = looks.at(name, lambda name: describe(name, found, aad_prefix))
             if entry is not None:
                 entries.append(entry)
     if as_json:
@@ -267,13 +267,10 @@ def info(
 
 
 @parquet.command(cls=Command, epilog=EPILOG)
-@PATHS
-@keys.key_options
-@COLUMN_KEY
-@AAD_PREFIX
+@key_options
 @file_options
 def decrypt(
-    paths: tuple[str, ...], column_keys: tuple[str, ...], aad_prefix: str | None, **given: Any
+    paths: tuple[str, ...], column_keys: Choices, aad_prefix: bytes | None, **given: Any
 ) -> None:
     """Make plain files that any reader reads.
 
@@ -283,19 +280,16 @@ def decrypt(
     """
     choice = needed(keys.Choice.take(given))
     found = reading_keys(choice, column_keys)
-    prefix = encoded(aad_prefix)
-    run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
+    run = ParquetRun(paths, given, choice, *column_keys.values())
     run.each(
         lambda source, target, progress: wc.parquet.to_plain(
-            source, found, target, aad_prefix=prefix, engine=run.engine, progress=progress
+            source, found, target, aad_prefix=aad_prefix, engine=run.engine, progress=progress
         )
     )
 
 
 @parquet.command(cls=Command, epilog=EPILOG)
-@PATHS
-@keys.key_options
-@COLUMN_KEY
+@key_options
 @option(
     "--column columns NAME",
     "Encrypt only the named columns with the footer key; may be repeated.",
@@ -312,18 +306,17 @@ def decrypt(
 )
 @option("--plaintext-footer", "Sign the footer and leave it readable.")
 @KEY_METADATA
-@AAD_PREFIX
 @option("--no-store-prefix", "Leave the AAD prefix out of the file.")
 @file_options
 def encrypt(
     paths: tuple[str, ...],
-    column_keys: tuple[str, ...],
+    column_keys: Choices,
     columns: tuple[str, ...],
     others_plain: bool,
     algorithm: str,
     plaintext_footer: bool,
-    key_metadata: str | None,
-    aad_prefix: str | None,
+    key_metadata: bytes | None,
+    aad_prefix: bytes | None,
     no_store_prefix: bool,
     **given: Any,
 ) -> None:
@@ -337,18 +330,17 @@ def encrypt(
     warpcipher parquet encrypt --key my.key --column-key ssn=ssn.key -o secret/ people/
     """
     choice = needed(keys.Choice.take(given))
-    own = keys_of_columns(column_keys)
     config = wc.parquet.EncryptionConfig(
         footer_key=key_bytes(choice),
-        footer_key_metadata=encoded(key_metadata) or b"",
-        column_keys=own,
+        footer_key_metadata=key_metadata or b"",
+        column_keys=keys_of(column_keys),
         columns=columns if columns or others_plain else None,
         algorithm=algorithm,
         plaintext_footer=plaintext_footer,
-        aad_prefix=encoded(aad_prefix) or b"",
+        aad_prefix=aad_prefix or b"",
         store_aad_prefix=not no_store_prefix,
     )
-    run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
+    run = ParquetRun(paths, given, choice, *column_keys.values())
     run.each(
         lambda source, target, progress: wc.parquet.encrypt(
             source, target, config, engine=run.engine, progress=progress
@@ -357,21 +349,18 @@ def encrypt(
 
 
 @parquet.command(cls=Command, epilog=EPILOG)
-@PATHS
-@keys.key_options
-@COLUMN_KEY
+@key_options
 @option("--new-key FILE", "The new key of the footer.", required=True)
-@option("--new-column-key new_column_keys COLUMN=FILE", "The new key of a column.", multiple=True)
+@option("--new-column-key new_column_keys COLUMN=FILE", "The new key of a column.", **_COLUMNS)
 @KEY_METADATA
-@AAD_PREFIX
 @in_place_options
 def rekey(
     paths: tuple[str, ...],
-    column_keys: tuple[str, ...],
+    column_keys: Choices,
     new_key: str,
-    new_column_keys: tuple[str, ...],
-    key_metadata: str | None,
-    aad_prefix: str | None,
+    new_column_keys: Choices,
+    key_metadata: bytes | None,
+    aad_prefix: bytes | None,
     **given: Any,
 ) -> None:
     """Encrypt files again under other keys; all else stays as it is in each file.
@@ -385,16 +374,15 @@ def rekey(
     """
     choice = needed(keys.Choice.take(given))
     found = reading_keys(choice, column_keys)
-    new = key_bytes(keys.Choice(file=new_key, option="--new-key"))
-    own = keys_of_columns(new_column_keys, "--new-column-key")
-    prefix = encoded(aad_prefix)
-    key_files = (choice.path, new_key, *files_in(column_keys), *files_in(new_column_keys))
-    run = ParquetRun(paths, given, key_files)
+    new_choice = keys.Choice(file=new_key, option="--new-key")
+    new, own = key_bytes(new_choice), keys_of(new_column_keys)
+    choices = choice, new_choice, *column_keys.values(), *new_column_keys.values()
+    run = ParquetRun(paths, given, *choices)
 
     def change(source: Any, target: Any, progress: Any) -> int:
-        with wc.parquet.open(source, found, aad_prefix=prefix, engine=run.engine) as file:
+        with wc.parquet.open(source, found, aad_prefix=aad_prefix, engine=run.engine) as file:
             config = wc.parquet.EncryptionConfig.like(
-                file, new, own, footer_key_metadata=encoded(key_metadata) or b""
+                file, new, own, footer_key_metadata=key_metadata or b""
             )
             return wc.parquet.rekey(file, target, None, config, progress=progress)
 
@@ -438,7 +426,7 @@ def rewrap(
     paths: tuple[str, ...],
     kms: str,
     masters: tuple[str, ...],
-    aad_prefix: str | None,
+    aad_prefix: bytes | None,
     output: str | None,
     force: bool,
     copy: bool,
@@ -458,7 +446,7 @@ def rewrap(
     if output is not None and len(paths) > 1:
         raise usage("--output takes one FILE")
     found, looks = wc.parquet.KmsKeys(_Client(kms)), Looks()
-    how: Any = {"aad_prefix": encoded(aad_prefix), "replace": force, "copy": copy}
+    how: Any = {"aad_prefix": aad_prefix, "replace": force, "copy": copy}
     for path in paths:
         count = looks.at(
             path, lambda path: wc.parquet.rewrap(path, found, dict(pairs), output, **how)
