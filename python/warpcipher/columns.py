@@ -282,15 +282,11 @@ def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
         raise ValueError(
             "data lies in host memory, but lengths on a GPU: columns lie with the data"
         )
-    viewed = call._replace(
-        data=source,
-        out=target,
-        stream=pointer,
-        **{
-            name: arrays.device_column(getattr(call, name), name, pointer, size)
-            for name, size in _DEVICE_COLUMNS.items()
-        },
-    )
+    columns = {
+        name: arrays.device_column(getattr(call, name), name, pointer, size)
+        for name, size in _DEVICE_COLUMNS.items()
+    }
+    viewed = call._replace(data=source, out=target, stream=pointer, **columns)
     if arrays.is_on_device(call.keys):
         viewed = viewed._replace(keys=arrays.device_column(call.keys, "keys", pointer, 1))
         key_size = {entry.name: entry.key_size for entry in algorithms()}.get(call.algorithm, 0)

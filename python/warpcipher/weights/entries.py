@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import warpcipher as wc
 
@@ -14,7 +14,7 @@ from ..arrays.torch import address_of
 from .header import DTYPES, shown
 
 
-class Entry:
+class Entry(NamedTuple):
     """A tensor to save.
 
     dtype, shape: as the header has them. data: gives its bytes when they are written, so that a
@@ -22,17 +22,10 @@ class Entry:
     array on its GPU; None: it is not on one.
     """
 
-    def __init__(
-        self,
-        dtype: str,
-        shape: tuple[int, ...],
-        data: Callable[[], memoryview],
-        on_gpu: Callable[[], Any] | None = None,
-    ) -> None:
-        self.dtype = dtype
-        self.shape = shape
-        self.data = data
-        self.on_gpu = on_gpu
+    dtype: str
+    shape: tuple[int, ...]
+    data: Callable[[], memoryview]
+    on_gpu: Callable[[], Any] | None = None
 
 
 def parts_on_gpu(entries: Iterable[Entry]) -> list[Any] | None:
