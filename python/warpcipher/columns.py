@@ -280,7 +280,7 @@ def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     device = library.device(call.data)
     if device is None:
         raise ValueError(
-            "data lies in host memory, but lengths on a GPU: columns lie with the data"
+            "data lies in host memory, and lengths on a GPU: columns lie where data is"
         )
     columns = {
         name: arrays.device_column(getattr(call, name), name, pointer, size)

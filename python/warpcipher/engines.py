@@ -95,9 +95,7 @@ def find_algorithm(name: str) -> AlgorithmInfo:
     ValueError: unknown algorithm 'aes-256-xtx': did you mean aes-256-xts? algorithms() lists them
     """
     if not isinstance(name, str):
-        raise TypeError(
-            f"algorithm is {type(name).__name__}: expected a name such as 'aes-256-ctr'"
-        )
+        raise TypeError(f"algorithm is {type(name).__name__}: expected a name like 'aes-256-ctr'")
     return _by_name()[_native.algorithm_name(name)]
 
 

@@ -180,9 +180,7 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
 
 def _plan_stdin(plan: Plan, output: str | None, several: bool) -> None:
     if several:
-        raise usage(
-            "standard input (-) is the only input of its run: it has no name for its output"
-        )
+        raise usage("standard input (-) is the only input of its run: it has no name for an output")
     if output is None or output == STANDARD:
         plan.jobs.append(Job(None, None))
     elif output.endswith("/") or os.path.isdir(output):

@@ -63,9 +63,7 @@ OPTIONS = (
 key_options = with_options(*OPTIONS)
 """`Choice.take` turns them into a `Choice`."""
 
-KEY_HEX = option(
-    "--key-hex HEX", "The key. Others can see it in the process list.", callback=of_hex
-)
+KEY_HEX = option("--key-hex HEX", "The key. Others see it in the process list.", callback=of_hex)
 
 
 @dataclass(frozen=True)

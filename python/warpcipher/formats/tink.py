@@ -146,9 +146,7 @@ class Tink(Format):
         keys = as_keyset(key).enabled
         shortest = min(one.header_size + one.tag_size for one in keys)
         if len(prefix) < shortest:
-            raise FormatError(
-                f"truncated: {len(prefix)} bytes, and the shortest file has {shortest}"
-            )
+            raise FormatError(f"truncated: {len(prefix)} bytes: the shortest file has {shortest}")
         view = memoryview(prefix)
         for one in keys:
             if view[0] == one.header_size and len(view) >= one.header_size + one.tag_size:

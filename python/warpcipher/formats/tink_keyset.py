@@ -59,9 +59,7 @@ class StreamingKey(Uncopied):
     def __post_init__(self) -> None:
         who = f"key {self.key_id} of the keyset"
         if self.derived_key_size not in (16, 32):
-            raise FormatError(
-                f"{who}: derived_key_size is {self.derived_key_size}, expected 16 or 32"
-            )
+            raise FormatError(f"{who}: derived_key_size is {self.derived_key_size}: not 16 or 32")
         if len(self.value) < self.derived_key_size:
             raise FormatError(
                 f"{who}: {len(self.value)} bytes of key for derived keys of {self.derived_key_size}"

@@ -98,9 +98,7 @@ def parse_candidates(text: str | bytes) -> Candidates:
     scores: dict[int, dict[int, float]] = {}
     for name, given in document.items():
         if not (name.isascii() and name.isdecimal() and len(name) < 4):
-            raise ValueError(
-                "the candidates have a name that is not the position of a byte, such as 3"
-            )
+            raise ValueError("the candidates have a name that is not a position of a byte, as 3")
         if int(name) in scores:
             raise ValueError(f"the candidates have byte {int(name)} twice")
         if isinstance(given, list):

@@ -196,7 +196,7 @@ class Checkpoint(Closed):
             document = json.loads(data)
             if not isinstance(document, dict) or document.get("format") != FORMAT:
                 raise CheckpointError(
-                    f"{self.path} is not a checkpoint of a search: name another file"
+                    f"{self.path} is no checkpoint of a search: name another file"
                 )
             if document.get("version") != VERSION:
                 raise CheckpointError(

@@ -55,7 +55,7 @@ class Source:
         given = view_bytes("the key", key)
         if len(given) != KEY_SIZE:
             raise ValueError(
-                f"the key has {len(given)} bytes: expected {KEY_SIZE}, or None for no key"
+                f"the key has {len(given)} bytes: expected {KEY_SIZE}, or None for none"
             )
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}: expected 0 to 2^64 - 1")
@@ -226,9 +226,7 @@ class Source:
 
     def _need_key(self, what: str) -> None:
         if not self._keyed:
-            raise TypeError(
-                f"a generator without a key has no {what}: its key is replaced each call"
-            )
+            raise TypeError(f"a generator without a key has no {what}: each call replaces its key")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self._keyed:

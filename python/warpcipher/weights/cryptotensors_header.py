@@ -126,9 +126,7 @@ def check_signature(header: Header, public_key: bytes) -> None:
     except ValueError:
         signature = b""
     if not ed25519.verify(public_key, signature, canonical(header.tensors, metadata)):
-        raise wc.InvalidTag(
-            "the signature is not this header's: damaged, or signed with another key"
-        )
+        raise wc.InvalidTag("the signature is not this header's: damaged, or by another key")
 
 
 def read_wrapped(header: Header, scheme: Scheme) -> dict[str, Wrapped]:

@@ -68,9 +68,7 @@ class Header:
     def check(self, file_key: bytes) -> None:
         """Raises InvalidTag if the file key is not of this header."""
         if not hmac.compare_digest(_mac(file_key, self.signed), self.mac):
-            raise wc.InvalidTag(
-                "the header's MAC does not match its file key: the header was changed"
-            )
+            raise wc.InvalidTag("the header's MAC does not match its file key: it was changed")
 
 
 def recipients_text(stanzas: Sequence[Stanza]) -> str:

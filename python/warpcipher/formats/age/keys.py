@@ -145,7 +145,7 @@ class Identity(Uncopied):
         _refuse_others(text)
         if text.startswith("age1"):
             raise ValueError(
-                "a recipient was given for an identity: it is public, and opens nothing"
+                "a recipient was given for an identity: it is public and opens nothing"
             )
         expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
         return cls(_decoded(text, IDENTITY_PREFIX.upper(), "no identity of age", expected))

@@ -65,9 +65,7 @@ def wanted(prefix: bytes) -> int:
 def _packets(prefix: bytes) -> Iterator[bytes]:
     """The packets that a file begins with. Raises FormatError."""
     if len(prefix) < FIXED_SIZE:
-        raise FormatError(
-            f"truncated: {len(prefix)} bytes, and the header begins with {FIXED_SIZE}"
-        )
+        raise FormatError(f"truncated: {len(prefix)} bytes, and a header begins with {FIXED_SIZE}")
     if not prefix.startswith(MAGIC):
         raise FormatError("not a Crypt4GH file: it does not begin with crypt4gh")
     if (version := _u32(prefix, 8)) != VERSION:
