@@ -152,9 +152,8 @@ def explain(
     if engine not in ("cuda", "cpu"):
         raise ValueError(f"engine is {engine!r}: expected 'cuda' or 'cpu'")
     if engine == "cpu":
-        subject, candidates = _native.explain_cpu(
-            algorithm, is_decrypt(direction), _counted("size", size)
-        )
+        known = algorithm, is_decrypt(direction), _counted("size", size)
+        subject, candidates = _native.explain_cpu(*known)
         return (_decision(subject, candidates),)
     made_up = None
     if isinstance(device, str):

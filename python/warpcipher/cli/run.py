@@ -57,9 +57,7 @@ class RunOptions:
         """Raises CliError for options that contradict each other."""
         if self.quiet and self.verbose:
             raise usage("--quiet and --verbose contradict each other: give one")
-        to_standard = self.output == jobs.STANDARD or (
-            not self.output and jobs.STANDARD in self.paths
-        )
+        to_standard = jobs.STANDARD in ((self.output,) if self.output else self.paths)
         if self.as_json and not self.dry_run and to_standard:
             raise usage("--json and the output both want standard output: name a file with -o")
 

@@ -73,11 +73,10 @@ class Growing:
         self._before = before
         self._has_journal = os.path.lexists(os.path.join(tree.target, JOURNAL))
         self._known: dict[str, Entry] = dict(before.entries) if before else {}
-        if journal is not None and journal.base == (before.id if before else None):
+        base = before.id if before else None
+        if journal is not None and journal.base == base:
             self._known.update(journal.entries)
-        self._made = Manifest(
-            sealed.format.name, dict(self._known), base=before.id if before else None
-        )
+        self._made = Manifest(sealed.format.name, dict(self._known), base=base)
         self._add_folders_and_links()
         self._next_write = time.monotonic() + LEAST_SECONDS
         self._added = 0

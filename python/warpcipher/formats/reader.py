@@ -464,8 +464,7 @@ class DecryptedFile(Uncopied, io.BufferedReader):
             raise ValueError(
                 f"the range [{offset}, +{length}) leaves the file, which has {self.raw.size} bytes"
             )
-        array = _native.DeviceArray(
-            length, _native.pointer_device(0) if device is None else device, 0
-        )
+        place = _native.pointer_device(0) if device is None else device
+        array = _native.DeviceArray(length, place, 0)
         self.raw.read_range(offset, length, array)
         return array

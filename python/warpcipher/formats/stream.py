@@ -396,9 +396,8 @@ class _Pipeline:
         while (slot := self._todo.get()) is not None:
             if self._error is None:
                 try:
-                    slot.written = self._cipher.process(
-                        slot.data[: slot.size], slot.out, final=slot.final
-                    )
+                    data = slot.data[: slot.size]
+                    slot.written = self._cipher.process(data, slot.out, final=slot.final)
                 except BaseException as error:
                     self._error = error
             self._done.put(slot)

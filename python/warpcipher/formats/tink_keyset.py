@@ -360,9 +360,8 @@ def _parse_key(
 def _serialise(key: StreamingKey) -> bytes:
     put = _protobuf.field
     numbers = {name: number for number, name in HASHES.items()}
-    params = (
-        put(1, key.segment_size) + put(2, key.derived_key_size) + put(3, numbers[key.hkdf_hash])
-    )
+    params = put(1, key.segment_size) + put(2, key.derived_key_size)
+    params += put(3, numbers[key.hkdf_hash])
     if key.mac_hash is not None:
         params += put(4, put(1, numbers[key.mac_hash]) + put(2, key.tag_size))
     return put(2, params) + put(3, key.value)

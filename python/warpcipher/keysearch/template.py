@@ -99,9 +99,7 @@ class Template:
         for given_position, given in (candidates or {}).items():
             position = require_int("the position of a byte with candidates", given_position)
             lists[position] = _costs(position, given, self.key_size)
-        self._lists = tuple(
-            (position, tuple(lists[position].items())) for position in sorted(lists)
-        )
+        self._lists = tuple((at, tuple(lists[at].items())) for at in sorted(lists))
         for position in lists:
             known[position] = 0
         self._value = bytes(a & b & used for a, b in zip(value, known, strict=True))

@@ -9,6 +9,7 @@ those of the filter are read, and need keys.
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import importlib
 import os
@@ -209,9 +210,8 @@ def _locate(
 def _find_here(path: str) -> list[str] | None:
     """The files of a directory or pattern; None for a path that is one file."""
     if os.path.isdir(path):  # noqa: PTH112
-        return [
-            str(entry) for entry in Path(path).rglob(f"*{SUFFIX}") if _is_data(str(entry), path)
-        ]
+        below = map(str, Path(path).rglob(f"*{SUFFIX}"))
+        return [name for name in below if _is_data(name, path)]
     if _pattern_start(path) is None or os.path.lexists(path):
         return None
     matches = glob.glob(path, recursive=True)  # noqa: PTH207 - pathlib has no absolute patterns
@@ -223,9 +223,8 @@ def _find_there(system: Any, path: str) -> list[str] | None:
         return [name for name in system.find(path) if _is_data(name, path)]
     if _pattern_start(path, "*[") is None:
         return None
-    return _of_matches(
-        path, system.glob(path), system.isdir, lambda name: _find_there(system, name)
-    )
+    find = functools.partial(_find_there, system)
+    return _of_matches(path, system.glob(path), system.isdir, find)
 
 
 def _of_matches(

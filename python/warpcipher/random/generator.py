@@ -192,9 +192,8 @@ class Generator(Source):
         if high is None:
             low, high = 0, require_int("low", low)
         high = require_int("high", high) + bool(endpoint)
-        return parts.as_number(
-            self.randint(low, high, () if size is None else size, dtype=dtype), size
-        )
+        shape = () if size is None else size
+        return parts.as_number(self.randint(low, high, shape, dtype=dtype), size)
 
     def random(self, size: Shape | None = None, dtype: Any = "float64", out: Any = None) -> Any:
         """As `uniform` on [0, 1), by the names of NumPy's `random`: one number where size is None;

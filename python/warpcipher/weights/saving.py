@@ -62,9 +62,8 @@ def save_file(
         raise TypeError(f"tensors is {type(tensors).__name__}: expected a mapping of names to them")
     entries = {name: entry_of(name, tensor) for name, tensor in tensors.items()}
     texts = checked_metadata(metadata)
-    header, placed = build(
-        ((name, entry.dtype, entry.shape) for name, entry in entries.items()), texts
-    )
+    shapes = ((name, entry.dtype, entry.shape) for name, entry in entries.items())
+    header, placed = build(shapes, texts)
     if isinstance(key, CryptotensorsKey):
         if format not in ("auto", CRYPTOTENSORS) or context:
             raise ValueError("a CryptotensorsKey goes with format cryptotensors and no context")
