@@ -155,8 +155,8 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def translate(error: BaseException, what: str = "") -> CliError | None:
-    """The error that the user sees; None for one that nothing here expects (a bug: let it pass).
+def translate(error: BaseException, what: str = "") -> CliError:
+    """The error that the user sees. One that nothing here expects is raised again: a bug.
 
     what: the file that was worked on, put before the text.
     """
@@ -175,7 +175,7 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
         return SystemRefusedError(f"{before}out of memory")
     if isinstance(error, ValueError):
         return UsageError(f"{before}{error}")
-    return None
+    raise error
 
 
 def did_you_mean(given: str, known: Mapping[str, str]) -> str:
@@ -273,10 +273,7 @@ class Command(click.Command):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            translated = translate(error)
-            if translated is None:
-                raise
-            raise translated from error
+            raise translate(error) from error
 
 
 def command(*codes: int, who: str = "") -> Callable[[Callable[..., Any]], Command]:

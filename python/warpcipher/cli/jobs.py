@@ -308,9 +308,7 @@ def _walk(
         except OSError as error:
             tree.failed = True
             path = os.path.join(root, *parts)
-            if (failure := translate(error, shown(path))) is None:
-                raise
-            failures.append((path, failure))
+            failures.append((path, translate(error, shown(path))))
 
 
 def _look(

@@ -34,7 +34,7 @@ from warpcipher.fleet.places import (
     real,
     split,
 )
-from warpcipher.fleet.work import StoppedError, Work
+from warpcipher.fleet.work import Work
 from warpcipher.formats.sealed import Sealed
 
 from . import conflicts, files, process
@@ -404,8 +404,6 @@ class ObjectRun(Transfer):
     def _fail(self, place: str, error: Exception, *others: str) -> CliError:
         """Notes a failure. Raises CliError for one that all other objects would meet too."""
         failure = translate(error, shown(place))
-        if failure is None or isinstance(error, StoppedError):
-            raise error
         if isinstance(error, FileExistsError):
             error = failure = files.exists(str(error.filename))
         if failure.exit_code in (USAGE, ENGINE) and not isinstance(error, (InvalidTag, CliError)):

@@ -156,7 +156,7 @@ class ParquetRun(Run):
             for name, (mode, _) in sorted(tree.folders.items(), reverse=True):
                 folders.finish(tree.target, folders.parts_of(name), mode, None, always=False)
 
-    def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
+    def _translated(self, job: jobs.Job, error: Exception) -> CliError:
         """A key that is missing is named by its option."""
         if isinstance(error, wc.parquet.MissingKeyError) and error.column is not None:
             metadata = _shown(error.key_metadata)

@@ -126,7 +126,7 @@ def rewrap(
         except FileExistsError:
             raise exists(str(output)) from None
         except (wc.InvalidTag, ValueError) as error:
-            raise translate(error, shown(path)) or error from None
+            raise translate(error, shown(path)) from None
     if as_json:
         print_json(made)
     elif verbose or (on_terminal() and not quiet):

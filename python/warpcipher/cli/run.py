@@ -108,9 +108,9 @@ class Run:
             return files.StandardOutput()
         return jobs.open_target(job.target, force=self._may_replace(job), kept=self._kept)
 
-    def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
-        """The failure that an error is to the user; None: it is a bug. Raises CliError for one that
-        all other files would meet too."""
+    def _translated(self, job: jobs.Job, error: Exception) -> CliError:
+        """The failure that an error is to the user. Raises CliError for one that all other files
+        would meet too, and the error itself where it is a bug."""
         return translate(error, shown(job.path))
 
     def run(self) -> None:
@@ -196,8 +196,6 @@ class Run:
         if job.target is None and isinstance(error, BrokenPipeError):
             process.die(signal.SIGPIPE)
         failure = self._translated(job, error)
-        if failure is None:
-            raise error
         target = "" if job.target is None else job.target.path
         self._report.fail(
             job.path, failure, lambda text: progress.say(f"warpcipher: {text}"), target
@@ -214,10 +212,7 @@ class Run:
             try:
                 self._report.planned.append(self._rehearse_one(job, folder_is_made))
             except (OSError, CliError) as error:
-                failure = translate(error, shown(job.path))
-                if failure is None:
-                    raise
-                self._report.fail(job.path, failure, complain)
+                self._report.fail(job.path, translate(error, shown(job.path)), complain)
 
     def _rehearse_one(self, job: jobs.Job, folder_is_made: bool) -> tuple[str, str]:
         """Input and output."""
@@ -267,8 +262,6 @@ class Looks:
             return look(path)
         except Exception as error:
             failure = translate(error, shown(path))
-            if failure is None:
-                raise
             complain(failure.message)
             self.code = self.code or failure.exit_code
         return None

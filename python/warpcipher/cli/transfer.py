@@ -213,14 +213,13 @@ class Transfer(Run):
                 f"{self._format.name}: give {named.opened_by(head)}"
             ) from None
 
-    def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
+    def _translated(self, job: jobs.Job, error: Exception) -> CliError:
         if self._encrypt and isinstance(error, wc.formats.FormatError):
             # Nothing is wrong with the input, but with encrypting a file of its size like this.
             error = usage(f"{shown(job.path)}: {error}")
         failure = super()._translated(job, error)
         if (
-            failure is not None
-            and failure.exit_code in (errors.USAGE, ENGINE)
+            failure.exit_code in (errors.USAGE, ENGINE)
             and not self._report.results
             and not isinstance(error, CliError)
         ):

@@ -339,7 +339,4 @@ class Trees:
                 else:
                     self._report.fail(place.path, exists(place.path), complain)
             except (OSError, CliError) as error:
-                failure = translate(error, shown(place.path))
-                if failure is None:
-                    raise
-                self._report.fail(place.path, failure, complain)
+                self._report.fail(place.path, translate(error, shown(place.path)), complain)

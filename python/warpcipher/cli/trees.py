@@ -303,7 +303,7 @@ class Whole:
             try:
                 head = _read_head(job)
             except OSError as error:
-                raise translate(error, shown(job.path)) or error from None
+                raise translate(error, shown(job.path)) from None
             entry = self.files.get(name)
             if entry is not None and entry.head == head:
                 if job.status is None or job.status.st_size != entry.sealed:
