@@ -40,9 +40,7 @@ DEFAULT_FORMAT = "cobblestone-256"
     shell_complete=names.templates,
 )
 @option("-f --force", "Replace FILE. What it encrypted is lost without it.")
-@option(
-    "--public", "Make nothing: print the public keys of the identities or the secret key in FILE."
-)
+@option("--public", "Make nothing: print the public keys of the identities or secret key in FILE.")
 @with_options(
     *recipients.passphrase_options(
         "Formats age and crypt4gh: encrypt the key with a passphrase, asked for."

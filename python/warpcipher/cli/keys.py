@@ -50,9 +50,7 @@ def of_hex(_ctx: click.Context, parameter: click.Parameter, text: str | None) ->
 
 
 OPTIONS = (
-    option(
-        "--key --key-file key_file FILE", "A key file of `warpcipher keygen`; - is standard input."
-    ),
+    option("--key --key-file key_file FILE", "A file of `warpcipher keygen`; - is standard input."),
     option("--key-env NAME", "The key is in this environment variable."),
     option("--key-fd N", "The key is read from this open descriptor.", callback=descriptor),
     option("--key-command COMMAND", "Take the key from this command's output; no shell runs."),

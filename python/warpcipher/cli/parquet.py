@@ -295,9 +295,7 @@ def decrypt(
     "Encrypt only the named columns with the footer key; may be repeated.",
     multiple=True,
 )
-@option(
-    "--others-plain", "Leave all columns in plaintext that neither --column nor --column-key names."
-)
+@option("--others-plain", "Leave in plaintext what neither --column nor --column-key names.")
 @click.option(
     "--algorithm",
     type=click.Choice(["AES_GCM_V1", "AES_GCM_CTR_V1"]),

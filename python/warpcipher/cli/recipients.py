@@ -72,9 +72,7 @@ def recipient_options(when: str) -> tuple[Option, ...]:
 WRITING = (*recipient_options("encrypt"), ARMOR)
 
 CONTEXT = (
-    option(
-        "--context TEXT", "Extra text that decryption must give again: authenticated, not stored."
-    ),
+    option("--context TEXT", "Text that decryption must give again: authenticated, not stored."),
     option("--context-hex HEX", "The same in hex digits.", callback=keys.of_hex),
 )
 

@@ -47,7 +47,7 @@ pair_options = with_options(
         multiple=True,
     ),
     option(
-        "--pairs pair_files FILE", "A file with a pair a line. Both may be repeated.", multiple=True
+        "--pairs pair_files FILE", "A file, a pair a line; both may be repeated.", multiple=True
     ),
 )
 
@@ -63,11 +63,9 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
 
 @command(errors.ENGINE, errors.NOT_FOUND, errors.INTERRUPTED, who="search")
 @pair_options
+@option("--template TEXT", "The known part: 2b7e??{14}, [digit]{8}, 0b01...  [default: none]")
 @option(
-    "--template TEXT", "The known part of the key: 2b7e??{14}, [digit]{8}, 0b01...  [default: none]"
-)
-@option(
-    "--key-mask HEX", "Mask: a 1 bit means that this bit of the template is known.", callback=of_hex
+    "--key-mask HEX", "Mask: where it has 1, the bit of the template is known.", callback=of_hex
 )
 @option("--candidates FILE", "Values that bytes may have, with scores, in JSON: likely keys first.")
 @option("--start N", "The number of the first key.  [default: 0]", type=int, default=0)
@@ -92,9 +90,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
     is_flag=False,
     flag_value="auto",
 )
-@option(
-    "--checkpoint FILE", "The checkpoint's file.  [default: a name for this search, in this folder]"
-)
+@option("--checkpoint FILE", "The checkpoint.  [default: a name for this search, in this folder]")
 @option("--no-checkpoint", "Do not write a checkpoint.")
 @option("--dry-run", "Print keys, rate and time, and search nothing.")
 @option("--yes", "Do not ask before a search of more than a day.")
