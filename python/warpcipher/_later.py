@@ -36,6 +36,14 @@ class Module:
         return found
 
 
+def needed(name: str, says: str, kind: type[Exception] = ValueError) -> Any:
+    """A module of another package. says: the error where it cannot be imported; {}: why."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise kind(says.replace("{}", str(error))) from None
+
+
 def load(name: str) -> ModuleType:
     """The module of that name in this package."""
     module = _loaded.get(name)

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import warpcipher as wc
 
+from .. import _later
+
 KEY_SIZE = 32
 NONCE_SIZE = 12
 TAG_SIZE = 16
@@ -17,19 +19,14 @@ SCRYPT_BLOCK = 8
 """The parameter r: both formats have it."""
 
 
-def missing() -> ValueError:
-    """Says which package is not installed."""
-    return ValueError(
-        "formats age and crypt4gh need the package cryptography: pip install 'warpcipher[age]'"
-    )
+def primitives(name: str) -> Any:
+    """A module of pyca/cryptography."""
+    says = "formats age and crypt4gh need the package cryptography: pip install 'warpcipher[age]'"
+    return _later.needed(f"cryptography.hazmat.primitives.{name}", says)
 
 
 def _x25519() -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import x25519
-    except ImportError:
-        raise missing() from None
-    return x25519
+    return primitives("asymmetric.x25519")
 
 
 def public_key(secret: bytes) -> bytes:
@@ -55,13 +52,9 @@ def exchange(secret: bytes, public: bytes) -> bytes:
 def scrypt(passphrase: bytes, salt: bytes, log_n: int) -> bytes:
     """32 bytes by scrypt (RFC 7914) with N = 2^log_n, r = 8, p = 1: it takes 2^log_n KiB of
     memory. MemoryError where there is not that much."""
-    try:
-        from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-    except ImportError:
-        raise missing() from None
-    derived: bytes = Scrypt(salt=salt, length=KEY_SIZE, n=1 << log_n, r=SCRYPT_BLOCK, p=1).derive(
-        passphrase
-    )
+    scrypt = primitives("kdf.scrypt").Scrypt
+    made = scrypt(salt=salt, length=KEY_SIZE, n=1 << log_n, r=SCRYPT_BLOCK, p=1)
+    derived: bytes = made.derive(passphrase)
     return derived
 
 

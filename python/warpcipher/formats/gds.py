@@ -8,12 +8,11 @@ only for disks with GPUDirect Storage.
 
 from __future__ import annotations
 
-import importlib
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .. import _native
+from .. import _later, _native
 from .._types import PathLike
 from ..arrays.library import LEGACY_STREAM
 from .file_chunks import viewed
@@ -61,12 +60,8 @@ def read_into(file: DecryptedFile, path: PathLike, offset: int, length: int, out
 
 
 def _kvikio() -> Any:
-    try:
-        return importlib.import_module("kvikio")
-    except ImportError as error:
-        raise ImportError(
-            f"reading by GPUDirect Storage needs kvikio ({error}): pip install 'warpcipher[gds]'"
-        ) from error
+    says = "reading by GPUDirect Storage needs kvikio ({}): pip install 'warpcipher[gds]'"
+    return _later.needed("kvikio", says, ImportError)
 
 
 class _Source:

@@ -8,7 +8,6 @@ object in Python costs as much as decrypting some hundred KiB.
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import threading
@@ -20,6 +19,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from .. import _later
 from ..formats.base import wipe
 from .decryption import Decryption
 from .file import BaseFile, Chunk
@@ -189,13 +189,9 @@ class ArrowDecoder:
     """pyarrow. Raises ValueError where it is not installed."""
 
     def __init__(self) -> None:
-        try:
-            self._parquet: Any = importlib.import_module("pyarrow.parquet")
-            self._arrow: Any = importlib.import_module("pyarrow")
-        except ImportError:
-            raise ValueError(
-                "tables and schemas need pyarrow: pip install 'warpcipher[parquet]'"
-            ) from None
+        says = "tables and schemas need pyarrow: pip install 'warpcipher[parquet]'"
+        self._parquet = _later.needed("pyarrow.parquet", says)
+        self._arrow = _later.needed("pyarrow", says)
 
     def schema(self, file: BaseFile) -> pyarrow.Schema:
         """The schema of a file, whose data is not read."""

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _later
 from ..arguments import parse_device
 from .crypto import wipe_any
 from .footer import PLAIN_MAGIC
@@ -20,10 +21,7 @@ class Device:
         ordinal = parse_device(device)
         if ordinal is None:
             raise ValueError(f"device is {device!r}: expected the number of a GPU, or 'cuda:0'")
-        try:
-            self._cupy: Any = importlib.import_module("cupy")
-        except ImportError:
-            raise ValueError("device= needs CuPy: pip install cupy-cuda13x") from None
+        self._cupy = _later.needed("cupy", "device= needs CuPy: pip install cupy-cuda13x")
         self._device = self._cupy.cuda.Device(ordinal)
 
     def empty(self, size: int) -> Any:
@@ -70,14 +68,9 @@ class CudfDecoder:
     """pylibcudf on a GPU. device: as for `Device`. Raises ImportError where it is not installed."""
 
     def __init__(self, device: int | str) -> None:
-        try:
-            self._cudf: Any = importlib.import_module("pylibcudf")
-            self._rmm: Any = importlib.import_module("rmm")
-        except ImportError as error:
-            raise ImportError(
-                f"read_table(device=) needs pylibcudf, whose import failed: {error}; "
-                "pip install pylibcudf-cu13"
-            ) from error
+        says = "needs pylibcudf, whose import failed: {}; pip install pylibcudf-cu13"
+        self._cudf = _later.needed("pylibcudf", f"read_table(device=) {says}", ImportError)
+        self._rmm = _later.needed("rmm", f"read_table(device=) {says}", ImportError)
         self._device = Device(device)
 
     def table(self, image: Image, columns: Sequence[str] | None) -> Any:

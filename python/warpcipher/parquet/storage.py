@@ -5,14 +5,13 @@ name when all is written."""
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, Union, cast
 
-from .. import stores
+from .. import _later, stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
 from .._types import Buffer
@@ -169,12 +168,8 @@ def identity_of(file: Any) -> tuple[int, int] | None:
 
 def load_fsspec(url: str) -> Any:
     """fsspec, for the URL that needs it."""
-    try:
-        return importlib.import_module("fsspec")
-    except ImportError:
-        raise ValueError(
-            f"{url.partition('://')[0]}:// needs fsspec: pip install 'warpcipher[parquet]'"
-        ) from None
+    scheme = url.partition("://")[0]
+    return _later.needed("fsspec", f"{scheme}:// needs fsspec: pip install 'warpcipher[parquet]'")
 
 
 Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]

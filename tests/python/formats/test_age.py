@@ -406,7 +406,7 @@ def test_info_of_a_long_header(tmp_path: Path) -> None:
 
 
 def test_without_the_package_cryptography(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.x25519", None)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.kdf.scrypt", None)
     for key in (age.Recipient(bytes(32)), age.Passphrase("x")):
         with pytest.raises(ValueError, match=r"pip install 'warpcipher\[age\]'"):

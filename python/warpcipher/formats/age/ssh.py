@@ -29,6 +29,7 @@ import warpcipher as wc
 
 from ..._uncopied import Uncopied
 from .. import curve25519
+from ..curve25519 import primitives
 from ..layout import FormatError
 from .header import Stanza, decode, encode, require
 from .keys import FILE_KEY_SIZE, ZERO_NONCE, take
@@ -135,7 +136,7 @@ class SshRecipient:
         return u.to_bytes(32, "little")
 
     def _rsa(self) -> Any:
-        serialization = _serialization()
+        serialization = primitives("serialization")
         try:
             return serialization.load_ssh_public_key(str(self).encode("ascii"))
         except ValueError:
@@ -226,18 +227,8 @@ class SshIdentity(Uncopied):
         return file_key
 
 
-def _serialization() -> Any:
-    try:
-        from cryptography.hazmat.primitives import serialization
-    except ImportError:
-        raise curve25519.missing() from None
-    return serialization
-
-
 def _oaep() -> Any:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import padding
-
+    hashes, padding = primitives("hashes"), primitives("asymmetric.padding")
     mask = padding.MGF1(hashes.SHA256())
     return padding.OAEP(mgf=mask, algorithm=hashes.SHA256(), label=_info(RSA))
 
@@ -287,7 +278,7 @@ def is_encrypted(data: bytes) -> bool:
 
 def _load(data: bytes, passphrase: str | bytes | None) -> Any:
     """The key as pyca/cryptography holds it."""
-    serialization = _serialization()
+    serialization = primitives("serialization")
     from cryptography.exceptions import UnsupportedAlgorithm
 
     locked = is_encrypted(data)
@@ -313,7 +304,7 @@ def _load(data: bytes, passphrase: str | bytes | None) -> Any:
 
 
 def _recipient_of(key: Any) -> SshRecipient:
-    serialization = _serialization()
+    serialization = primitives("serialization")
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
     if not isinstance(key, (ed25519.Ed25519PrivateKey, rsa.RSAPrivateKey)):
