@@ -8,7 +8,6 @@
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
-#include "device.hpp"
 #include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"

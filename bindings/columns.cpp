@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "device.hpp"
 #include "engine/device_engine.hpp"
 #include "errors.hpp"
 #include "gil.hpp"

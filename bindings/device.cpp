@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device.hpp"
 #include "bind.hpp"
 
 #include <nanobind/ndarray.h>

@@ -5,7 +5,6 @@
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
-#include "device.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 #include "file_call.hpp"

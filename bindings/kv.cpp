@@ -5,7 +5,6 @@
 
 #include "bind.hpp"
 #include "core/bytes.hpp"
-#include "device.hpp"
 #include "dispatch/run.hpp"
 #include "engine/device_engine.hpp"
 #include "errors.hpp"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "device.hpp"
 #include "dispatch/batch.hpp"
 #include "dispatch/run.hpp"
 #include "errors.hpp"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "device.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
 #include "mode/algorithm.hpp"

@@ -7,7 +7,6 @@
 
 #include "bind.hpp"
 #include "core/error.hpp"
-#include "device.hpp"
 #include "gil.hpp"
 #include "operand.hpp"
 

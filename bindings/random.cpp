@@ -11,7 +11,6 @@
 #include "core/fork.hpp"
 #include "core/system_random.hpp"
 #include "core/wipe.hpp"
-#include "device.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "operand.hpp"

@@ -9,7 +9,6 @@
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
-#include "device.hpp"
 #include "file_call.hpp"
 #include "flow/file/copy_chunks.hpp"
 #include "gil.hpp"

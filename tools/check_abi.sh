@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compares the C ABI with the last release's, which cmake/warpcipher.abi describes, by libabigail's abidiff. What
+# Compares the C ABI with the last release's, which tests/abi/warpcipher.abi describes, by libabigail's abidiff. What
 # programs of that release cannot run with needs a new major version, before 1.0 a new minor one.
 #
 #   tools/check_abi.sh             compares
@@ -9,7 +9,7 @@
 # Needs abidw and abidiff (Debian: abigail-tools); fails without.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
-recorded=cmake/warpcipher.abi
+recorded=tests/abi/warpcipher.abi
 work=$PWD/build/abi
 stop() { printf 'check-abi: %s\n' "$*" >&2; exit 1; }
 command -v abidiff >/dev/null || stop "no abidiff (Debian: abigail-tools)"

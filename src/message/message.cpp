@@ -2,14 +2,19 @@
 // The checks of messages: everything from outside is checked here, once, before an engine runs.
 #include "message/message.hpp"
 
+#include <random>
 #include <string>
 
+#include "cipher/aes.hpp"
 #include "core/bytes.hpp"
+#include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "message/checks.hpp"
+#include "message/key.hpp"
 #include "mode/stream.hpp"
 
 namespace warpcipher {
+
 namespace {
 
 std::string impossible_len(const char* what, std::uint64_t len) {
@@ -243,6 +248,39 @@ void check_messages(std::span<const Message> messages) {
     check_serially(messages);  // reports the first wrong message, not the one that some thread found first
     throw;
   }
+}
+
+namespace {
+
+std::array<std::uint8_t, 16> random_block() {
+  std::random_device random;
+  std::array<std::uint8_t, 16> block;
+  for (std::size_t i = 0; i < block.size(); i += 4) store_le32(block.data() + i, random());
+  return block;
+}
+
+}  // namespace
+
+Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algorithm_(algorithm) {
+  if (bytes.size() != algorithm.key_len()) {
+    refuse(algorithm.name, " takes a key of ", algorithm.key_len(), " bytes, got ", bytes.size());
+  }
+  if (algorithm.mode.two_keys) {
+    const std::size_t half = bytes.size() / 2;
+    if (equal_constant_time(bytes.data(), bytes.data() + half, half)) {
+      refuse(algorithm.name, ": the two halves of the key are equal; XTS takes two different keys");
+    }
+  }
+  bytes_ = SecretBytes(bytes);
+}
+
+const std::array<std::uint8_t, 16>& Key::fingerprint() const {
+  fingerprint_once_.call([&] {
+    static constinit FirstUse<std::array<std::uint8_t, 16>> block;
+    const Secret schedule(aes::expand_key(bytes_.data(), algorithm_.cipher.key_len));
+    aes::encrypt_block(*schedule, block.get(random_block).data(), fingerprint_.data());
+  });
+  return fingerprint_;
 }
 
 }  // namespace warpcipher

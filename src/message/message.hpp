@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "message/key.hpp"
-#include "message/result.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
@@ -141,6 +140,13 @@ struct Columns {
 
   const Algorithm& algorithm_of_all() const { return algorithm != nullptr ? *algorithm : keys[0]->algorithm(); }
   std::size_t key_count() const { return algorithm != nullptr ? key_bytes.size() / algorithm->key_len() : keys.size(); }
+};
+
+// The result of a message.
+
+struct Result {
+  Status status = Status::ok;  // ok, invalid_tag or invalid_padding
+  std::size_t written = 0;     // bytes of text at out; 0 when status is not ok
 };
 
 }  // namespace warpcipher

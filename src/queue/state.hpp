@@ -22,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "queue/fair_order.hpp"
 #include "queue/job.hpp"
 #include "queue/queue.hpp"
 

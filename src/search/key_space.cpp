@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cipher/des_tables.hpp"
+#include "cipher/des.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
 

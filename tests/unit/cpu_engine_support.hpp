@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "engine/cpu/context.hpp"
+#include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
 #include "engine/cpu/schedule.hpp"
 #include "engine/engine.hpp"

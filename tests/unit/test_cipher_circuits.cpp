@@ -13,7 +13,7 @@
 
 #include "cipher/aes_tables.hpp"
 #include "cipher/circuits.hpp"
-#include "cipher/des_tables.hpp"
+#include "cipher/des.hpp"
 
 namespace warpcipher {
 namespace {

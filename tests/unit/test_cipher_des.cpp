@@ -11,7 +11,6 @@
 
 #include "cipher/des.hpp"
 #include "cipher/des_bitslice.hpp"
-#include "cipher/des_sbox_subkey.hpp"
 
 namespace warpcipher::des {
 namespace {

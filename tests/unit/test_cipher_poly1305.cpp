@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cipher/poly1305.hpp"
-#include "cipher/poly1305_words.hpp"
 
 namespace warpcipher::poly1305 {
 namespace {

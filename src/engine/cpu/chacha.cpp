@@ -9,7 +9,7 @@
 #include "cipher/chacha.hpp"
 #include "cipher/poly1305.hpp"
 #include "core/bytes.hpp"
-#include "engine/cpu/context.hpp"
+#include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/rule.hpp"
 #include "message/message.hpp"
 

@@ -12,8 +12,8 @@
 #include "cipher/gf128.hpp"
 #include "core/fork.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/context.hpp"
 #include "engine/cpu/lanes.hpp"
+#include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
 #include "message/key.hpp"
 #include "message/message.hpp"
@@ -111,7 +111,8 @@ std::size_t aes_serial_lanes(const Algorithm& algorithm, Direction direction);
 // Runs messages of one algorithm and direction of which more than one goes side by side.
 void run_aes_serial(std::span<const Message* const> messages);
 
-// --- AEADs of AES but GCM (ccm.cpp, gcm_siv.cpp) ---------------------------------------------------------------------
+// --- AEADs of AES but GCM (two_pass_aeads.cpp)
+// ------------------------------------------------------------------------
 //
 // AES-CCM (SP 800-38C) is made of the engine's modes: the MAC is the last block of CBC encryption, the text counter
 // mode. AES-GCM-SIV (RFC 8452) is own code where the processor has the instructions, else libcrypto's AES.

@@ -18,10 +18,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/processor.hpp"
 #include "engine/cpu/lanes.hpp"
 #include "engine/cpu/libcrypto.hpp"
 
 namespace warpcipher {
+
 namespace {
 
 constexpr std::size_t most_short_xts = 8192;
@@ -75,3 +77,17 @@ Decision explain_cpu(const Algorithm& algorithm, Direction direction, std::size_
 }
 
 }  // namespace warpcipher
+
+namespace warpcipher::cpu {
+
+std::span<const AesLanes* const> aes_lanes_list() { return runnable<&Lanes::aes>(); }
+std::span<const GcmLanes* const> gcm_lanes_list() { return runnable<&Lanes::gcm>(); }
+std::span<const ChaChaLanes* const> chacha_lanes_list() { return runnable<&Lanes::chacha>(); }
+std::span<const DesLanes* const> des_lanes_list() { return runnable<&Lanes::des>(); }
+
+const SerialCode* serial_code() {
+  const auto found = runnable<&Lanes::serial>();
+  return found.empty() ? nullptr : found.front();
+}
+
+}  // namespace warpcipher::cpu

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/cpu/context.hpp"
 #include "engine/cpu/lanes.hpp"
+#include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/modes.hpp"
 #include "engine/cpu/piece.hpp"
 

@@ -14,9 +14,7 @@
 #include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "engine/cuda/runtime/host_copies.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "engine/cuda/runtime/pinned_pool.hpp"
 #include "engine/cuda/runtime/stream_pool.hpp"
 
 namespace warpcipher {

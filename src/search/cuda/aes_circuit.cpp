@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/aes_circuit.hpp"
+#include "search/cuda/aes_ptx.hpp"
 
 #include <algorithm>
 #include <bit>

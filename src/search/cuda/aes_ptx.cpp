@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "search/cuda/aes_circuit.hpp"
 #include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {

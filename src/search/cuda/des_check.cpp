@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/des_check.hpp"
+#include "search/cuda/des_ptx.hpp"
 
 #include "cipher/des_bitslice.hpp"
-#include "search/cuda/des_ptx.hpp"
 #include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {

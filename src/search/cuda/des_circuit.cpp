@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cipher/circuits.hpp"
+#include "cipher/des.hpp"
 #include "cipher/des_bitslice.hpp"
-#include "cipher/des_tables.hpp"
 
 namespace warpcipher::search::cuda {
 namespace {

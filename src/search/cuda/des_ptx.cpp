@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "search/cuda/des_check.hpp"
 #include "search/cuda/des_masks.hpp"
 #include "search/cuda/des_ptx_keys.hpp"
 

@@ -12,18 +12,21 @@
 //
 // One key in 2^8 passes the loops. If a turn has such a key, it notes the word of its keys and continues: testing it at
 // once would keep most lanes of the warp busy for nothing, and other warps waiting. After the loops the thread tests
-// the noted keys in full, 32 at a time, one in each bit of a word (des_check.hpp).
+// the noted keys in full, 32 at a time, one in each bit of a word.
 //
 // The innermost loop has about 40 KB of code for a pass, more than the caches next to the schedulers hold. Barriers
 // keep the warps of a block close together, so that they share each fetch. For the same reason one large block is
 // faster than several small ones.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "search/cuda/des_circuit.hpp"
 #include "search/cuda/des_layout.hpp"
 
 namespace warpcipher::search::cuda {
@@ -60,5 +63,28 @@ struct DesKernel {
 // Error{engine_failure} if a loop further in reads a bit of a known pass that the placement does not spill.
 DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy);
+
+// The end of the search kernel for DES: it tests the keys that a thread has noted in full, 32 at a time, one in each
+// bit of a word (Biham 1997). The keys differ only in lane and turn, so a few bits of each are moved into words; for
+// all others the thread has words already. The loop has two rounds and is as short as possible, because it runs only
+// once for 4096 keys.
+
+struct DesCheck {
+  // C and D of the key schedule of the present pass, each twice, one after another: the bits of a round are found by
+  // advancing as far as the halves are rotated.
+  static constexpr std::size_t key_words = 4 * 28;
+
+  std::vector<DesPass> passes;
+  std::uint64_t known = 0;                       // bit i: input 64 + i is to be compared
+  std::uint32_t threads = 0;                     // of a block: the stride of a thread's words in shared memory
+  std::vector<std::uint8_t> varying;             // positions of the key's bits: lanes, then turns
+  std::array<std::string, des_inputs> inputs;    // the operands that hold the inputs
+  std::array<std::string, most_key_bits> masks;  // likewise, by position; "[...]": in shared memory
+};
+
+// Beforehand, %note points past the last entry of `notes` in local memory. An entry is a word of differences and a
+// turn, and there is room for one more. %spills points to the thread's words in shared memory, whose contents no
+// thread needs any longer. They have keys afterwards. %granule and %thread go into the hits unchanged.
+std::string write_des_check(const DesCheck& check);
 
 }  // namespace warpcipher::search::cuda

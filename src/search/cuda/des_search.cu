@@ -8,11 +8,10 @@
 #include <random>
 #include <utility>
 
+#include "cipher/des.hpp"
 #include "cipher/des_bitslice.hpp"
-#include "cipher/des_tables.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
-#include "search/cuda/des_check.hpp"
 #include "search/cuda/des_ptx.hpp"
 #include "search/cuda/module.hpp"
 #include "search/cuda/unit_search.hpp"

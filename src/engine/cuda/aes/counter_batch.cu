@@ -4,7 +4,6 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/hybrid.hpp"
-#include "engine/cuda/aes/launch_configuration.cuh"
 #include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/inputs/keys.hpp"

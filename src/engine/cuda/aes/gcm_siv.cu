@@ -2,7 +2,6 @@
 #include "engine/cuda/aes/launches.hpp"
 
 #include "engine/cuda/aes/cipher.cuh"
-#include "engine/cuda/aes/launch_configuration.cuh"
 #include "engine/cuda/aes/packed.cuh"
 #include "engine/cuda/aes/source.cuh"
 

@@ -3,7 +3,7 @@
 #include "engine/cuda/aes/counter.cuh"
 #include "engine/cuda/aes/hybrid.cuh"
 #include "engine/cuda/aes/hybrid.hpp"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {

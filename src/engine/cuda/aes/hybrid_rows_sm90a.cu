@@ -16,8 +16,8 @@
 // In its own library (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/aes/hybrid_text.cuh"
-#include "engine/cuda/aes/launch_configuration.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/aes/source.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

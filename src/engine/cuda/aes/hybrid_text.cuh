@@ -18,7 +18,7 @@
 #include "engine/cuda/aes/hybrid.cuh"
 #include "engine/cuda/aes/modes.cuh"
 #include "engine/cuda/aes/xts.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

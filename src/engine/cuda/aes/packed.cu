@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/aes/packed.cuh"
 
-#include "engine/cuda/aes/launch_configuration.cuh"
+#include "engine/cuda/aes/source.cuh"
 
 namespace warpcipher::cuda::lane_table {
 namespace {

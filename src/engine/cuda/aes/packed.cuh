@@ -18,7 +18,7 @@
 #include "engine/cuda/aes/counter.cuh"
 #include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/aes/source.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

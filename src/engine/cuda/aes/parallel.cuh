@@ -6,9 +6,9 @@
 
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/counter.cuh"
-#include "engine/cuda/aes/launch_configuration.cuh"
 #include "engine/cuda/aes/launches.hpp"
 #include "engine/cuda/aes/modes.cuh"
+#include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/aes/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {

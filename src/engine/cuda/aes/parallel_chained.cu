@@ -7,4 +7,6 @@ template void launch_parallel<CbcDecryption>(const ParallelLaunch&, CbcDecryptio
 
 template void launch_parallel<CfbDecryption>(const ParallelLaunch&, CfbDecryption::Parameters);
 
+template void launch_parallel<Cfb8Decryption>(const ParallelLaunch&, Cfb8Decryption::Parameters);
+
 }  // namespace warpcipher::cuda::lane_table

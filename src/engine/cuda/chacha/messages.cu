@@ -7,17 +7,17 @@
 //
 // Lane j of a message has its blocks j, j + 2^log, ..., so it goes from one to the next by r^(4 (2^log - 1) + 1). The
 // messages of a warp have the same log, the best for their lengths.
-#include "cipher/poly1305_words.hpp"
+#include "cipher/poly1305.hpp"
 #include "engine/cuda/chacha/derive.cuh"
 #include "engine/cuda/chacha/elements.cuh"
 #include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/ghash/view.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::chacha {
 
-// Numbers modulo 2^130 - 5 as words in lanes (cipher/poly1305_words.hpp).
+// Numbers modulo 2^130 - 5 as words in lanes (cipher/poly1305.hpp).
 using poly1305::Multiplier;
 using poly1305::Number;
 using poly1305::to_element;

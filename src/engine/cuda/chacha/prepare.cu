@@ -6,7 +6,7 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/chacha/derive.cuh"
 #include "engine/cuda/chacha/elements.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::chacha {

@@ -14,8 +14,8 @@
 // flight at the same time. For all other tiles a loop handles one unit at a time, with all tests.
 #include "engine/cuda/des/launches.hpp"
 
-#include "cipher/des_sbox_subkey.hpp"
-#include "engine/cuda/inputs/des_schedules.hpp"
+#include "cipher/des_bitslice.hpp"
+#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/inputs/texts.hpp"
 #include "engine/cuda/runtime/launch.hpp"
@@ -67,7 +67,7 @@ class TileSchedule {
  private:
   const std::uint32_t box_;
   std::uint32_t* const masks_;
-  const std::uint8_t* six_;  // of the lane's S-box in round 0 (des_sbox_subkey.hpp)
+  const std::uint8_t* six_;  // of the lane's S-box in round 0 (des_bitslice.hpp)
 };
 
 struct HalfBlock {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cipher/des_tables.hpp"
+#include "cipher/des.hpp"
 #include "engine/cuda/aes/serial.cuh"
 #include "engine/cuda/des/launches.hpp"
-#include "engine/cuda/inputs/des_schedules.hpp"
+#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 

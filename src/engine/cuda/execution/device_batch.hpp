@@ -15,8 +15,6 @@
 #include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/execution/launch_plan.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
-#include "engine/cuda/inputs/aes_keys.hpp"
-#include "engine/cuda/inputs/des_schedules.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/block.cuh"
+#include "engine/cuda/runtime/intrinsics.cuh"
 
 namespace warpcipher::cuda {
 
@@ -98,6 +100,20 @@ __device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint
                                               std::uint64_t number_in_message, std::uint32_t units_of_tile,
                                               std::uint32_t unit_len) {
   return make_tile(view, message, number, number_in_message, units_of_tile, unit_len, view.units, 0);
+}
+
+// The first step of a kernel of a speculative launch (speculation.hpp).
+
+// Fills the mailbox. False: the kernel must end without doing anything. Every thread of the grid calls it.
+__device__ __forceinline__ bool may_start(const Speculation& speculation) {
+  if (speculation.summary == nullptr) return true;
+  const BatchSummary summary = *speculation.summary;
+  if (speculation.mailbox != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
+    speculation.mailbox->summary = summary;
+    __threadfence_system();
+    *const_cast<volatile std::uint32_t*>(&speculation.mailbox->is_there) = 1;
+  }
+  return holds(speculation, summary);
 }
 
 }  // namespace warpcipher::cuda

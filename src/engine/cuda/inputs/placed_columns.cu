@@ -13,7 +13,6 @@
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "engine/cuda/runtime/pinned_pool.hpp"
 
 namespace warpcipher::cuda {
 

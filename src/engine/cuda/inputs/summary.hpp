@@ -11,7 +11,7 @@
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
-#include "message/result.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/aes/parallel.cuh"
-
-namespace warpcipher::cuda::lane_table {
-
-template void launch_parallel<Cfb8Decryption>(const ParallelLaunch&, Cfb8Decryption::Parameters);
-
-}  // namespace warpcipher::cuda::lane_table
