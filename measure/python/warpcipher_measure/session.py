@@ -8,25 +8,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 
-from . import _native, timing
+from . import _native, results, timing
 from .memory import DeviceMemory, HostMemory, Memory, fill
-from .results import (
-    Cell,
-    Conclusion,
-    LeftOut,
-    Machine,
-    Measurement,
-    PaperReport,
-    Plot,
-    Point,
-    Series,
-    Spread,
-    Table,
-)
+from .results import Cell, Machine, Measurement, Plot, Point, Series, Spread, Table
 from .settings import LabSettings, repetitions_of
 
 if TYPE_CHECKING:
@@ -81,7 +70,7 @@ class Session:
         self.paper = paper
         self.machine = machine
         self.variants = variants(paper.name) if paper.name in _native.papers() else {}
-        self.report = PaperReport(
+        self.report = results.PaperReport(
             paper=paper.name,
             title=paper.title,
             citation=paper.citation,
@@ -123,7 +112,7 @@ class Session:
         return 1 if self.machine.gpu is None else self.machine.gpu.multiprocessors
 
     def skip(self, what: str, reason: str) -> None:
-        entry = LeftOut(what, reason)
+        entry = results.LeftOut(what, reason)
         if entry not in self.report.skipped:
             self.report.skipped.append(entry)
             self.observe(entry)
@@ -153,7 +142,7 @@ class Session:
         self.report.plots.append(Plot(name, title, *labels, series, kind="bars", log_y=log_y))
 
     def conclude(self, said: str, here: str, holds: bool | None) -> None:
-        self.report.conclusions.append(Conclusion(said, here, holds))
+        self.report.conclusions.append(results.Conclusion(said, here, holds))
 
     def judge(self, claims: Iterable[str], verdicts: Iterable[tuple[str, bool]]) -> None:
         """A conclusion for each claim: what is found here, and whether it holds."""
@@ -348,9 +337,8 @@ class Session:
         job = self.job(variant, key, iv, **parameters)
         source, target = buffers or self.buffers(variant, size)
         shown: Mapping[str, Any] = {"algorithm": algorithm, **parameters}
-        return self.measure(
-            variant, lambda: self.run(job, source, size, target, size), size, **shown
-        )
+        call = partial(self.run, job, source, size, target, size)
+        return self.measure(variant, call, size, **shown)
 
     def rates(self, names: Iterable[str], size: int, **parameters: Any) -> dict[str, float]:
         """GB/s of ciphers that work on the same memory."""
