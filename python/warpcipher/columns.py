@@ -279,9 +279,7 @@ def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     target = arrays.library_of(call.out, "out").view(call.out, "out", pointer, True)
     device = library.device(call.data)
     if device is None:
-        raise ValueError(
-            "data lies in host memory, and lengths on a GPU: columns lie where data is"
-        )
+        raise ValueError("data lies in host memory, and lengths on a GPU: columns lie where it is")
     columns = {
         name: arrays.device_column(getattr(call, name), name, pointer, size)
         for name, size in _DEVICE_COLUMNS.items()

@@ -332,9 +332,8 @@ class Queue(Closed):
         return QueueStatistics(**self._native.statistics())
 
     def __repr__(self) -> str:
-        return (
-            f"<warpcipher.Queue, engine={self._engine!r}, {'closed' if self._closed else 'open'}>"
-        )
+        state = "closed" if self._closed else "open"
+        return f"<warpcipher.Queue, engine={self._engine!r}, {state}>"
 
 
 def _place(

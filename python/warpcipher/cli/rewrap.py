@@ -157,13 +157,7 @@ def _is_model(path: str) -> bool:
 
 
 def _rewrap_model(
-    path: str,
-    old: keys.Choice,
-    new: keys.Choice,
-    output: str | None,
-    *,
-    force: bool,
-    copy: bool,
+    path: str, old: keys.Choice, new: keys.Choice, output: str | None, *, force: bool, copy: bool
 ) -> dict[str, Any]:
 
     old_key, fresh_key = old.read_web_keys(), new.read_web_keys()

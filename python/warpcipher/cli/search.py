@@ -46,9 +46,7 @@ pair_options = with_options(
         "A known pair in hex; ? stands for an unknown digit of the plaintext.",
         multiple=True,
     ),
-    option(
-        "--pairs pair_files FILE", "A file, a pair a line; both may be repeated.", multiple=True
-    ),
+    option("--pairs pair_files FILE", "A file, a pair a line; both may repeat.", multiple=True),
 )
 
 
@@ -64,9 +62,7 @@ def _parse_shard(_context: object, _parameter: object, text: str | None) -> tupl
 @command(errors.ENGINE, errors.NOT_FOUND, errors.INTERRUPTED, who="search")
 @pair_options
 @option("--template TEXT", "The known part: 2b7e??{14}, [digit]{8}, 0b01...  [default: none]")
-@option(
-    "--key-mask HEX", "Mask: where it has 1, the bit of the template is known.", callback=of_hex
-)
+@option("--key-mask HEX", "Mask: a 1 says that the template's bit is known.", callback=of_hex)
 @option("--candidates FILE", "Values that bytes may have, with scores, in JSON: likely keys first.")
 @option("--start N", "The number of the first key.  [default: 0]", type=int, default=0)
 @option("--count N", "How many keys.  [default: all that follow]", type=int)

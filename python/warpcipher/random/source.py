@@ -54,9 +54,7 @@ class Source:
             return
         given = view_bytes("the key", key)
         if len(given) != KEY_SIZE:
-            raise ValueError(
-                f"the key has {len(given)} bytes: expected {KEY_SIZE}, or None for none"
-            )
+            raise ValueError(f"the key has {len(given)} bytes: expected {KEY_SIZE}, or None")
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}: expected 0 to 2^64 - 1")
         self._key = bytearray(given)

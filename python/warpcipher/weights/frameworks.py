@@ -170,9 +170,7 @@ class _Torch(Framework):
             raise no_dtype(name, dtype, f"PyTorch {self._torch.__version__} does not have {known}")
         if DTYPES[dtype].bits == 4:
             if not shape or shape[-1] % 2:
-                raise no_dtype(
-                    name, dtype, "PyTorch has pairs of it, and its last dimension is odd"
-                )
+                raise no_dtype(name, dtype, "PyTorch has pairs of it: its last dimension is odd")
             shape = (*shape[:-1], shape[-1] // 2)
         if block.untyped_storage().nbytes() != block.numel():
             # A storage for each tensor, in the common memory: PyTorch pickles storages as a whole,

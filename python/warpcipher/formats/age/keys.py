@@ -144,9 +144,7 @@ class Identity(Uncopied):
         """From text such as AGE-SECRET-KEY-1... Raises ValueError, which shows nothing of it."""
         _refuse_others(text)
         if text.startswith("age1"):
-            raise ValueError(
-                "a recipient was given for an identity: it is public and opens nothing"
-            )
+            raise ValueError("a recipient was given for an identity: public, it opens nothing")
         expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
         return cls(_decoded(text, IDENTITY_PREFIX.upper(), "no identity of age", expected))
 
@@ -226,9 +224,7 @@ class Passphrase(Uncopied):
         salt = decode(stanza.arguments[0].encode("ascii"), "the salt of scrypt")
         require("the salt of scrypt has {} bytes", len(salt), SALT_SIZE)
         if not re.fullmatch(r"[1-9][0-9]{0,2}", stanza.arguments[1]):
-            raise FormatError(
-                "malformed header: the work factor of scrypt is not a number from 1 on"
-            )
+            raise FormatError("malformed header: scrypt's work factor is not a number from 1 on")
         log_n = int(stanza.arguments[1])
         if log_n > self.most_work:
             raise FormatError(
