@@ -107,7 +107,7 @@ class Test:
                 f"the pairs have {len(self.blocks)} blocks, expected {MOST_BLOCKS} at most"
             )
         if not self.blocks:
-            hint = "" if algorithm.mode == "ecb" else ": a pair without IV lacks its first block"
+            hint = "" if algorithm.mode == "ecb" else ": without its IV a pair lacks a first block"
             raise ValueError(
                 f"no pair of plaintext and ciphertext has a block with a known bit{hint}"
             )

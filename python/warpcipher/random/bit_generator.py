@@ -201,7 +201,8 @@ class BitGenerator(numpy.random.BitGenerator):
         state = self.state
         position = state["state"]["position"] + 8 * require_int("delta", delta)
         if not 0 <= position <= MOST_POSITION:
-            raise ValueError(f"delta is {delta}, to position {position}: expected 0 to 2^55")
+            text = f"delta is {delta}, to position {position}: expected one from 0 to 2^55"
+            raise ValueError(text)
         state["state"]["position"] = position
         self.state = state
         return self
