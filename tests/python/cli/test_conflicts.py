@@ -293,15 +293,6 @@ def test_output_of_the_run_is_kept(folder: Path) -> None:
     assert done.stdout == b"a"
 
 
-def test_plots_of_one_name(folder: Path) -> None:
-    (folder / "here").symlink_to(".")
-    refuse(
-        folder,
-        *("bench", "--quick", "--force", "--png", "x", "--html", "here/x"),
-        text="--png and --html name the same file",
-    )
-
-
 KEY_SIZES = {entry.name: entry.key_size for entry in wc.algorithms()}
 IV_SIZES = {entry.name: entry.iv_size for entry in wc.algorithms()}
 ALGORITHMS = [
