@@ -16,7 +16,6 @@
 #include "engine/cuda/runtime/stream_pool.hpp"
 #include "engine/device_engine.hpp"
 #include "force.hpp"
-#include "prg/cuda/launches.hpp"
 #include "prg/prg.hpp"
 
 namespace {
@@ -149,19 +148,16 @@ void test_points(Generator generator, Group group) {
 }
 
 // More keys than the sum of a table takes at once, records of odd length, more than one slice of them.
-void test_answers(Generator generator, int part_levels) {
-  const Domain domain{generator, Group::gf2, 12};
+void test_answers() {
+  const Domain domain{Generator::aes128_mmo, Group::gf2, 12};
   std::vector<std::uint64_t> points(70);
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = 57 * i;
   const KeyPair pair(domain, points);
   for (const std::size_t record_len : {1, 13, 36, 624}) {
     if (few && record_len < 36) continue;
-    compare("answer of many keys", make_bytes(4001 * record_len, 6), record_len * points.size(), true,
-            [&](auto in, auto out, const Place& place) {
-              const PointKeys keys{domain, 0, pair.keys[0]};
-              if (place.memory == Memory::host) return answer(keys, in, record_len, out, place);
-              warpcipher::prg::cuda::answer(keys, in, record_len, out, place.stream, part_levels);
-            });
+    compare(
+        "answer of many keys", make_bytes(4001 * record_len, 6), record_len * points.size(), true,
+        [&](auto in, auto out, const Place& place) { answer({domain, 0, pair.keys[0]}, in, record_len, out, place); });
   }
 }
 
@@ -175,9 +171,7 @@ int main(int argc, char** argv) {
       test_tree(generator);
       for (const prg::Group group : groups) test_points(generator, group);
     }
-    test_answers(Generator::aes128_mmo, 0);
-    test_answers(Generator::aes128_mmo, 3);
-    test_answers(Generator::aes128_half, 2);
+    test_answers();
     conformance::force("text", "hybrid");
     test_expand(Generator::aes128_mmo);
     conformance::force("text", nullptr);

@@ -16,8 +16,6 @@ void expand(Generator, std::span<const std::uint8_t>, int, std::span<std::uint8_
 void tree(Generator, std::span<const std::uint8_t>, int, std::span<std::uint8_t>, Stream) { refuse(); }
 void evaluate(const PointKeys&, std::span<const std::uint64_t>, bool, std::span<std::uint8_t>, Stream) { refuse(); }
 void evaluate_all(const PointKeys&, std::span<std::uint8_t>, Stream) { refuse(); }
-void answer(const PointKeys&, std::span<const std::uint8_t>, std::size_t, std::span<std::uint8_t>, Stream, int) {
-  refuse();
-}
+void answer(const PointKeys&, std::span<const std::uint8_t>, std::size_t, std::span<std::uint8_t>, Stream) { refuse(); }
 
 }  // namespace warpcipher::prg::cuda

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sum of a table's records, each times its share, for some keys at a time. Shares are made first, a piece of keys
-// at a time. Bits are summed on tensor cores where they can be (bit_product.hpp), for many keys in parts. Otherwise
-// each thread sums some words of every so many records for `keys_at_once` keys, in registers, and further kernels add
-// these sums. Blocks of the other keys of a piece read the same records at the same time, so the table comes from
-// memory about once.
+// at a time. Bits are summed on tensor cores where they can be (bit_product.hpp). Otherwise each thread sums some words
+// of every so many records for `keys_at_once` keys, in registers, and further kernels add these sums. Blocks of the
+// other keys of a piece read the same records at the same time, so the table comes from memory about once.
 #include <algorithm>
 
 #include "engine/cuda/runtime/device.hpp"
@@ -11,7 +10,6 @@
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
-#include "engine/cuda/runtime/stream_pool.hpp"
 #include "prg/cuda/bit_product.hpp"
 #include "prg/cuda/launches.hpp"
 #include "prg/cuda/walk.hpp"
@@ -26,7 +24,6 @@ constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t keys_at_once = 16;
 constexpr std::uint64_t records_at_once = 32;  // whose bits are a word
 constexpr std::uint64_t most_shares_len = std::uint64_t{1} << 28;
-constexpr int least_part_bits = 9;  // log2 of the records of a part
 
 struct Sums {
   const std::uint8_t* table;
@@ -138,36 +135,10 @@ void run_sums(const Device& device, Sums sums, std::size_t record_len, std::uint
          some.data(), joined, joined, words, out);
 }
 
-// Shares and product of at most most_product_keys. Of parts, some multiprocessors make the shares of the next while the
-// others multiply: these need not be all, as memory bounds them.
-void add_products(const Device& device, const DeviceKeys& keys, BitProduct product, int part_levels, Stream stream) {
-  const std::uint64_t records = product.records;
-  const std::uint8_t* const table = product.table;
-  const StreamBuffer shares(keys.count * product.share_stride, stream);
-  LeafPart part{std::min(part_levels, std::max(0, keys.domain.bits - least_part_bits)), 0};
-  const std::uint64_t of_part = std::uint64_t{1} << (keys.domain.bits - part.levels);
-  Device some = device, others = device;
-  const auto less = static_cast<std::uint32_t>(device.multiprocessors * keys.count / most_product_keys /
-                                               (is_correlated(keys.domain.generator) ? 4 : 3));
-  some.multiprocessors = std::max(1u, less);
-  others.multiprocessors = std::max(1u, device.multiprocessors - less);
-  ::warpcipher::cuda::SideStreams sides(stream, part.levels == 0 ? 0 : 2);
-  const Stream side = sides.of_group(1);
-  for (std::uint64_t begin = 0; begin < records; begin += of_part, ++part.number) {
-    const bool is_first = begin == 0, is_last = records - begin <= of_part;
-    evaluate_blocks(is_first ? device : some, keys, part, shares.data(), side);
-    if (side != stream) ::warpcipher::cuda::order_streams(side, stream);
-    product.table = table + begin * product.record_len;
-    product.records = std::min(of_part, records - begin);
-    product.shares = shares.data() + begin / 8;
-    add_bit_product(is_last ? device : others, product, stream);
-  }
-}
-
 }  // namespace
 
 void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::size_t record_len,
-            std::span<std::uint8_t> out, Stream stream, int part_levels) {
+            std::span<std::uint8_t> out, Stream stream) {
   const Device& device = current_device();
   const Domain& domain = keys.domain;
   const bool by_product = domain.group == Group::gf2 && has_bit_product(device, record_len);
@@ -177,8 +148,7 @@ void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::siz
   }
   if (table.empty()) return;
   const std::uint64_t stride = std::uint64_t{block_len * domain.blocks()} << domain.depth();
-  const std::uint64_t step =
-      std::clamp<std::uint64_t>(most_shares_len / stride, 1, by_product ? most_product_keys : 1024);
+  const std::uint64_t step = std::clamp<std::uint64_t>(most_shares_len / stride, 1, 1024);
   for (std::uint64_t first = 0; first < keys.count(); first += step) {
     const std::uint64_t count = std::min(step, keys.count() - first);
     const std::span<const std::uint8_t> records =
@@ -188,23 +158,25 @@ void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::siz
     upload.allocate(stream);
     std::copy(records.begin(), records.end(), reinterpret_cast<std::uint8_t*>(upload.host(sent)));
     upload.send();
-    const DeviceKeys group{domain, keys.party, reinterpret_cast<const std::uint8_t*>(upload.device(sent)), count};
-    std::uint8_t* const to = out.data() + first * record_len;
-    if (by_product) {
-      add_products(device, group,
-                   {table.data(), table.size() / record_len, record_len, to, static_cast<std::uint32_t>(count), stride},
-                   part_levels, stream);
-      continue;
-    }
     const StreamBuffer shares(count * stride, stream);
-    evaluate_blocks(device, group, {}, shares.data(), stream);
+    evaluate_blocks({domain, keys.party, reinterpret_cast<const std::uint8_t*>(upload.device(sent)), count},
+                    shares.data(), stream);
     Sums sums{};
     sums.table = table.data();
     sums.records = table.size() / record_len;
     sums.shares = shares.data();
     sums.share_stride = stride;
     sums.keys = static_cast<std::uint32_t>(count);
-    if (domain.group == Group::gf2) {
+    std::uint8_t* const to = out.data() + first * record_len;
+    if (by_product) {
+      for (std::uint64_t k = 0; k < count; k += most_product_keys) {
+        add_bit_product(
+            device,
+            {table.data(), sums.records, record_len, shares.data() + stride * k, stride,
+             static_cast<std::uint32_t>(std::min<std::uint64_t>(most_product_keys, count - k)), to + record_len * k, 0},
+            stream);
+      }
+    } else if (domain.group == Group::gf2) {
       record_len % 16 == 0  ? run_sums<std::uint32_t, 4, true>(device, sums, record_len, to, stream)
       : record_len % 4 == 0 ? run_sums<std::uint32_t, 1, true>(device, sums, record_len, to, stream)
                             : run_sums<std::uint8_t, 1, true>(device, sums, record_len, to, stream);

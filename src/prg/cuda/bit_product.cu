@@ -6,10 +6,10 @@
 //
 // A block of threads takes 64 bytes of each record, 512 records a step, which are copied to a ring in shared memory in
 // the background. A holds 32 records of a column's bit in a word, and the table 32 bits of a record: a lane transposes
-// 32 x 32 bits, and puts them where the warps that multiply read them. Half of the warps does that, of the step after
-// the one that is multiplied, by turns, so that both pipes work. Records of a step have any order, if it is that of the
-// shares: lane 4 g + t multiplies records 128 t to 128 t + 127 of word g of the columns, in four groups 4 t + 2 c + e
-// of 32, the half e of product c.
+// 32 x 32 bits, and puts them where the warps that multiply read them. That is for the step after the one that is
+// multiplied; of the two warps of a scheduler one transposes first and the other multiplies first, so that both pipes
+// work. Records of a step have any order, if it is that of the shares: lane 4 g + t multiplies records 128 t to
+// 128 t + 127 of word g of the columns, in four groups 4 t + 2 c + e of 32, the half e of product c.
 #include "prg/cuda/bit_product.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using namespace ::warpcipher::cuda::ghash;
 using ::warpcipher::cuda::byte_permute, ::warpcipher::cuda::lane_index, ::warpcipher::cuda::warp_index,
     ::warpcipher::cuda::warp_len;
 
-constexpr std::uint32_t threads = 512;  // 128 registers a lane
+constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t step_records = 512, strip_len = 64, step_shares_len = step_records / 8;
 constexpr std::uint32_t group_records = 32;
 constexpr std::uint32_t part_len = 16;  // bytes that a lane copies
@@ -119,8 +119,10 @@ class Work {
       wait_for_copy_groups<Stages - 2>();
       __syncthreads();
       fetch(n + Stages - 1);
-      if (n < count && warp_index() / 8 == n % 2) make_columns(n);
+      const bool first = warp_index() < 4;
+      if (first && n < count) make_columns(n);
       if (n != 0) multiply(n - 1);
+      if (!first && n < count) make_columns(n);
     }
     wait_for_copy_groups<0>();
     __syncthreads();
@@ -128,8 +130,6 @@ class Work {
   }
 
  private:
-  static constexpr std::uint32_t own_tiles = Tiles / 2;  // of a warp
-
   // Where the record of a step begins.
   static __device__ __forceinline__ std::uint32_t row_at(std::uint32_t record) {
     return record * strip_len + record / (4 * group_records) * 32;
@@ -174,7 +174,7 @@ class Work {
   }
 
   __device__ __forceinline__ void make_columns(std::uint32_t n) {
-    const std::uint32_t half = warp_index() / 4 % 2, c = warp_index() / 2 % 2, e = warp_index() % 2;
+    const std::uint32_t half = warp_index() / 4, c = warp_index() / 2 % 2, e = warp_index() % 2;
     const std::uint32_t g = lane_index() / 4, t = lane_index() % 4;
     const auto* const rows = reinterpret_cast<const std::uint8_t*>(memory_.steps[n % Stages].rows) +
                              row_at(group_records * (4 * t + 2 * c + e)) + 4 * (8 * half + g);
@@ -187,41 +187,39 @@ class Work {
     for (std::uint32_t q = 0; q < 16; ++q) to.bits[half][q][c][e][lane_index()] = make_uint2(x[2 * q], x[2 * q + 1]);
   }
 
-  // Warp 8 k + 4 h + b: of the half k of the tiles byte b of words 8 h to 8 h + 7, two bits for each of four m-tiles.
+  // Warp 4 h + b: byte b of words 8 h to 8 h + 7, two bits for each of four m-tiles.
   __device__ __forceinline__ void multiply(std::uint32_t n) {
-    const auto& columns = memory_.columns[n % 2].bits[warp_index() / 4 % 2];
+    const Columns& from = memory_.columns[n % 2];
     const auto& shares = memory_.shares[n % (Stages + 1)].words;
-    uint4 b[own_tiles];
+    uint4 a[4][2];
 #pragma unroll
-    for (std::uint32_t j = 0; j < own_tiles; ++j)
-      b[j] = shares[8 * (first_tile() + j) + lane_index() / 4][lane_index() % 4];
+    for (std::uint32_t m = 0; m < 4; ++m) {
 #pragma unroll
-    for (std::uint32_t c = 0; c < 2; ++c) {
-      uint4 a[4];
-#pragma unroll
-      for (std::uint32_t m = 0; m < 4; ++m) {
-        const auto& halves = columns[warp_index() % 4 * 4 + m][c];
+      for (std::uint32_t c = 0; c < 2; ++c) {
+        const auto& halves = from.bits[warp_index() / 4][warp_index() % 4 * 4 + m][c];
         const uint2 low = halves[0][lane_index()], high = halves[1][lane_index()];
-        a[m] = make_uint4(low.x, low.y, high.x, high.y);
-      }
-#pragma unroll
-      for (std::uint32_t m = 0; m < 4; ++m) {
-#pragma unroll
-        for (std::uint32_t j = 0; j < own_tiles; ++j) {
-          count_ones(counts_[m][j], a[m], c == 0 ? b[j].x : b[j].z, c == 0 ? b[j].y : b[j].w);
-        }
+        a[m][c] = make_uint4(low.x, low.y, high.x, high.y);
       }
     }
+    // Two tiles at a time, so that no product waits for the one before it.
+#pragma unroll
+    for (std::uint32_t j = 0; j < Tiles; j += 2) {
+      uint4 b[2];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 2; ++i) b[i] = shares[8 * (j + i) + lane_index() / 4][lane_index() % 4];
+#pragma unroll
+      for (std::uint32_t m = 0; m < 8; ++m) count_ones(counts_[m / 2][j + m % 2], a[m / 2][0], b[m % 2].x, b[m % 2].y);
+#pragma unroll
+      for (std::uint32_t m = 0; m < 8; ++m) count_ones(counts_[m / 2][j + m % 2], a[m / 2][1], b[m % 2].z, b[m % 2].w);
+    }
   }
-
-  static __device__ __forceinline__ std::uint32_t first_tile() { return warp_index() / 8 * own_tiles; }
 
   // Of the lane's counts, register 2 r + i is row g + 8 r, column 2 t + i: bit r of the tile, key 2 t + i of the tile.
   __device__ __forceinline__ void add_sums() {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(memory_.columns);  // of 64 bytes for each key
-    const std::uint32_t word = warp_index() / 4 % 2 * 8 + lane_index() / 4;
+    const std::uint32_t word = warp_index() / 4 * 8 + lane_index() / 4;
 #pragma unroll
-    for (std::uint32_t j = 0; j < own_tiles; ++j) {
+    for (std::uint32_t j = 0; j < Tiles; ++j) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 2; ++i) {
         std::uint32_t byte = 0;
@@ -229,7 +227,7 @@ class Work {
         for (std::uint32_t m = 0; m < 4; ++m) {
           byte |= (counts_[m][j][i] & 1) << (2 * m) | (counts_[m][j][2 + i] & 1) << (2 * m + 1);
         }
-        bytes[strip_len * (8 * (first_tile() + j) + lane_index() % 4 * 2 + i) + 4 * word + warp_index() % 4] =
+        bytes[strip_len * (8 * j + lane_index() % 4 * 2 + i) + 4 * word + warp_index() % 4] =
             static_cast<std::uint8_t>(byte);
       }
     }
@@ -251,7 +249,7 @@ class Work {
   std::uint32_t step_;
   const std::uint8_t* from_;
   const std::uint32_t steps_, whole_steps_;
-  std::int32_t counts_[4][own_tiles][4] = {};
+  std::int32_t counts_[4][Tiles][4] = {};
 };
 
 template <int Tiles, int Stages>

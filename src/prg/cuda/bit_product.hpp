@@ -16,11 +16,11 @@ inline constexpr std::uint32_t most_product_keys = 64;
 struct BitProduct {
   const std::uint8_t* table;
   std::uint64_t records, record_len;
-  std::uint8_t* out;                     // a record for each key
-  std::uint32_t keys;                    // at most most_product_keys
-  std::uint64_t share_stride;            // bytes from key to key, a multiple of 16
-  const std::uint8_t* shares = nullptr;  // a bit for each record: as many as the table has, or more
-  std::uint32_t strips = 0;              // is set
+  const std::uint8_t* shares;  // a bit for each record: as many as the table has, or more
+  std::uint64_t share_stride;  // bytes from key to key, a multiple of 16
+  std::uint32_t keys;          // at most most_product_keys
+  std::uint8_t* out;           // a record for each key
+  std::uint32_t strips;        // is set
 };
 
 // Whether the GPU has the instruction, and the room.

@@ -14,8 +14,7 @@ void tree(Generator generator, std::span<const std::uint8_t> roots, int depth, s
 void evaluate(const PointKeys& keys, std::span<const std::uint64_t> at, bool same, std::span<std::uint8_t> out,
               Stream stream);
 void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, Stream stream);
-// part_levels: shares of bits are made and multiplied in 2^part_levels parts at most.
 void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::size_t record_len,
-            std::span<std::uint8_t> out, Stream stream, int part_levels = 0);
+            std::span<std::uint8_t> out, Stream stream);
 
 }  // namespace warpcipher::prg::cuda

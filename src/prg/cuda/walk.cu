@@ -46,23 +46,18 @@ struct Pass {
   std::uint64_t count;   // of the first level
   int levels;            // 1 or more
   std::uint8_t* out;
-  // Of point functions: the first level is `first` levels below the roots, and of each key only nodes below those of
-  // the part count.
+  // Of point functions: the first level has 2^first nodes of each key.
   const std::uint8_t* records;
   Layout layout;
   int first;
-  LeafPart part;
   bool finishes;  // writes the leaves' output in their place
-
-  // log2 of the nodes of a key, some levels down.
-  __device__ __forceinline__ int own_levels(int level) const { return first - part.levels + level; }
 };
 
 template <class G, bool Keys>
 __device__ __forceinline__ void grow_node(const FixedSchedules& fixed, const Pass& pass, std::uint64_t index, int level,
                                           const Block& node, Block (&children)[2]) {
   if constexpr (Keys) {
-    const std::uint64_t key = index >> pass.own_levels(level);
+    const std::uint64_t key = index >> (pass.first + level);
     grow<G>(fixed, global(pass.records) + pass.layout.len * key, pass.layout, pass.first + level, node, children);
   } else {
     G::template make<0, 2>(fixed, node, children);
@@ -72,15 +67,12 @@ __device__ __forceinline__ void grow_node(const FixedSchedules& fixed, const Pas
 // Node `index` of the pass's first level, by its path from pass.nodes.
 template <class G, bool Keys>
 __device__ __forceinline__ Block find_node(const FixedSchedules& fixed, const Pass& pass, std::uint64_t index) {
-  if (pass.start == 0) return load_aligned(global(pass.nodes) + pass.stride * index);
-  const std::uint64_t root = index >> pass.own_levels(0);
-  const std::uint64_t path = (pass.part.number << pass.own_levels(0)) + index - (root << pass.own_levels(0));
-  Block node = load_aligned(global(pass.nodes) + pass.stride * root);
+  Block node = load_aligned(global(pass.nodes) + pass.stride * (index >> pass.start));
 #pragma unroll 1
   for (int left = pass.start - 1; left >= 0; --left) {
-    const std::uint32_t right = 0u - (static_cast<std::uint32_t>(path >> left) & 1);
+    const std::uint32_t right = 0u - (static_cast<std::uint32_t>(index >> left) & 1);
     if constexpr (Keys) {
-      const std::uint8_t* const record = global(pass.records) + pass.layout.len * root;
+      const std::uint8_t* const record = global(pass.records) + pass.layout.len * (index >> pass.first);
       node = grow_one<G>(fixed, record, pass.layout, pass.first - 1 - left, node, right);
     } else {
       node = G::make_one(fixed, node, right);
@@ -133,10 +125,7 @@ __global__ void __launch_bounds__(G::threads, 1)
       }
       if constexpr (Keys) {
         if (pass.finishes) {
-          const int own = pass.own_levels(bottom);
-          const std::uint64_t key = (is_there ? index : 0) >> own;
-          // Those of other parts lie between.
-          const std::uint64_t place = index + ((key * ((1ull << pass.part.levels) - 1) + pass.part.number) << own);
+          const std::uint64_t key = (is_there ? index : 0) >> (pass.first + bottom);
           const std::uint8_t* const record = global(pass.records) + pass.layout.len * key;
 #pragma unroll 1
           for (int c = 0; c < 2; ++c) {
@@ -144,7 +133,7 @@ __global__ void __launch_bounds__(G::threads, 1)
             finish<G>(fixed, record, pass.layout, c == 0 ? children[0] : children[1], made);
 #pragma unroll
             for (int b = 0; is_there && b < blocks_of<G>; ++b) {
-              store_block(global(pass.out) + block_len * (blocks_of<G> * (2 * place + c) + b), made[b]);
+              store_block(global(pass.out) + block_len * (blocks_of<G> * (2 * index + c) + b), made[b]);
             }
           }
           continue;
@@ -232,7 +221,6 @@ void run_passes(const Device& device, Pass pass, int left, Stream stream) {
   std::uint8_t* const out = pass.out;
   const bool finishes = pass.finishes;
   std::unique_ptr<StreamBuffer> held;
-  pass.start = pass.part.levels;
   // Until there is work for half of all warps, which is enough.
   while (pass.start < left - 1 && pass.count < lanes_of<G>(device) / 2) {
     ++pass.start;
@@ -334,8 +322,7 @@ void tree(Generator generator, std::span<const std::uint8_t> roots, int depth, s
   visit(generator, device, [&](auto made) { run_passes<decltype(made), false>(device, pass, depth, stream); });
 }
 
-void evaluate_blocks(const Device& device, const DeviceKeys& keys, const LeafPart& part, std::uint8_t* out,
-                     Stream stream) {
+void evaluate_blocks(const DeviceKeys& keys, std::uint8_t* out, Stream stream) {
   const int depth = keys.domain.depth();
   if (depth == 0) return run_paths({keys, nullptr, 1, true, block_len * keys.domain.blocks(), true}, out, stream);
   Pass pass{};
@@ -344,8 +331,8 @@ void evaluate_blocks(const Device& device, const DeviceKeys& keys, const LeafPar
   pass.count = keys.count;
   pass.out = out;
   pass.layout = layout_of(keys.domain, keys.party);
-  pass.part = part;
   pass.finishes = true;
+  const Device& device = current_device();
   visit(keys.domain.generator, device,
         [&](auto made) { run_passes<decltype(made), true>(device, pass, depth, stream); });
 }
@@ -353,7 +340,7 @@ void evaluate_blocks(const Device& device, const DeviceKeys& keys, const LeafPar
 void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, Stream stream) {
   const SentKeys sent(keys, {}, stream);
   if (keys.domain.share_len() >= block_len * keys.domain.blocks())
-    return evaluate_blocks(current_device(), sent.keys(), {}, out.data(), stream);
+    return evaluate_blocks(sent.keys(), out.data(), stream);
   run_paths({sent.keys(), nullptr, 1, true, static_cast<std::size_t>(keys.domain.share_len()), true}, out.data(),
             stream);
 }

@@ -81,8 +81,6 @@ void give_stream(Stream stream) noexcept {
   cudaStreamDestroy(native(stream));
 }
 
-void order_streams(Stream earlier, Stream later) { check(order(earlier, later), "let a stream wait for another"); }
-
 SideStreams::SideStreams(Stream stream, std::size_t concurrent) : stream_(stream), concurrent_(concurrent) {
   if (concurrent == 0) return;
   cudaEvent_t begun = nullptr;

@@ -16,9 +16,6 @@ Stream take_stream();
 // Gives a stream of take_stream() back, from any device. Work on it continues.
 void give_stream(Stream stream) noexcept;
 
-// Later work on `later` waits for the work that is on `earlier` now. Throws Error{engine_failure}.
-void order_streams(Stream earlier, Stream later);
-
 // Streams for the groups of a plan that need not wait for each other (plan.hpp). The longest chain stays on the stream
 // of the run: it takes as long as the whole run, so it must not wait for another stream before it, and after it the
 // others are done already.
