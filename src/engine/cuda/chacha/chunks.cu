@@ -235,7 +235,7 @@ __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, cons
     if constexpr (P == Pass::scatter) out = in_pieces(pieces, number, first + warp_len * tile);
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
-    make_key_stream<9>(&stream, counter, x);
+    make_key_stream<1>(&stream, counter, x);
     run_text<P>(matrices, tile, x, text, columns);
     if constexpr (P != Pass::hash) store_text(out, block_len, true, text);
     in += warp_len * block_len;
