@@ -9,6 +9,7 @@ WARPCIPHER_TEST_SOAK_SECONDS says how long.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import random
 import threading
 import time
@@ -24,6 +25,7 @@ from warpcipher import formats, parquet, weights
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 torch: Any = importlib.import_module("torch") if has_torch_gpu() else None
+CUPY: Any = importlib.import_module("cupy") if torch and importlib.util.find_spec("cupy") else None
 
 THREADS = 3
 MOST = 5 << 20
@@ -99,10 +101,14 @@ class Client:
         assert all((found[name] == array).all() for name, array in content.items())
 
     def table(self) -> None:
-        """A table that pyarrow encrypts; by way of a GPU where there is one."""
+        """A table that pyarrow encrypts, and its chunks on a GPU where there is one with CuPy."""
         content = table(self.draw.randrange(1, 3000))
-        device = 0 if HAS_GPU else None
-        assert parquet.read_table(write(content), KEYS[16], device=device).equals(content)
+        data = write(content)
+        assert parquet.read_table(data, KEYS[16]).equals(content)
+        if CUPY is not None:
+            there, here = (parquet.column_chunks(data, KEYS[16], device=at) for at in (0, None))
+            for one, other in zip(there.chunks, here.chunks, strict=True):
+                assert CUPY.asnumpy(one.data).tobytes() == bytes(other.data)
 
     def message(self) -> None:
         """Host memory through an engine: a GPU's ring, or all cores."""
