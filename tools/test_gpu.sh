@@ -32,5 +32,9 @@ export PATH=$PWD/build/gpu/site/bin:$PATH
 
 cmake --build build/gpu/build
 ctest --test-dir build/gpu/build --output-on-failure --no-tests=error -j "$(nproc)"
-# Where pytest-benchmark is installed it warns under xdist (-n), and warnings are errors.
-exec "$python" -m pytest -p no:benchmark tests/gpu tests/python tests/fuzz/test_fuzz_differential.py "$@"
+# In as many processes as share one GPU's memory, where pytest-xdist is there. pytest-benchmark warns under it, and
+# warnings are errors.
+processes=()
+! "$python" -c 'import xdist' 2>/dev/null || processes=(-n "$(($(nproc) < 14 ? $(nproc) : 14))")
+exec "$python" -m pytest -p no:benchmark "${processes[@]}" \
+  tests/gpu tests/python tests/fuzz/test_fuzz_differential.py "$@"
