@@ -115,7 +115,7 @@ def test_master_keys_of_what_spark_made_are_rotated(tmp_path: Path) -> None:
     assert parquet.KmsKeys(Kms(), copy).rotate_master_keys({"names": "rest"}) == 2
     masters = [
         json.loads(material)["masterKeyID"]
-        for material in json.loads(material_path(copy).read_text()).values()
+        for material in json.loads(Path(material_path(copy)).read_text()).values()
     ]
     assert sorted(masters) == ["footer", "rest"]
     expected = table(VECTOR_ROWS).select(SMALL).to_pylist()
@@ -245,7 +245,7 @@ def test_what_one_rotated_the_other_reads(
     for checksum in path.parent.glob(".*.crc"):  # Hadoop's, of the material before
         checksum.unlink()
     assert read_by_spark(spark, path) == table(ROWS).to_pylist()
-    before = material_path(path).read_bytes()
+    before = Path(material_path(path)).read_bytes()
     configuration = spark._jsc.hadoopConfiguration()
     for name, value in options.items():
         configuration.set(f"parquet.{name}", str(value))
@@ -253,7 +253,7 @@ def test_what_one_rotated_the_other_reads(
     tools.KeyToolkit.rotateMasterKeys(str(path.parent), configuration)
     for name in options:
         configuration.unset(f"parquet.{name}")
-    assert material_path(path).read_bytes() != before
+    assert Path(material_path(path)).read_bytes() != before
     assert parquet.read_table(path, parquet.KmsKeys(Kms())).to_pylist() == table(ROWS).to_pylist()
 
 
