@@ -39,6 +39,7 @@ def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
+        _do_paths(tmp_path, cluster.address)
         node = cluster.add_node(num_cpus=1)
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
         program = [sys.executable, here / "fleet_program.py", tmp_path]
@@ -54,7 +55,6 @@ def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
             cluster.remove_node(node, allow_graceful=False)
             output, errors = driver.communicate(timeout=120)
         assert driver.returncode == 0, errors.decode()[-3000:]
-        _do_paths(tmp_path, cluster.address)
     finally:
         cluster.shutdown()
     seen = json.loads(output.splitlines()[-1])
