@@ -7,7 +7,7 @@
 #include <nanobind/stl/string_view.h>
 #include <vector>
 
-#include "engine/engine.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher::python {
 
@@ -47,6 +47,9 @@ class DeviceScope {
  private:
   int former_;
 };
+
+// The engine of GPUs. Throws Error{engine_unavailable}, which says why, where it cannot run.
+DeviceEngine& usable_cuda_engine();
 
 // Whether work on the stream of the current device goes into a CUDA graph.
 bool is_capturing(Stream stream);

@@ -185,9 +185,9 @@ static void pack_rows(void*, const void*, std::size_t, std::size_t, std::size_t,
 
 #endif
 
-namespace {
+DeviceEngine& usable_cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
 
-DeviceEngine& cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
+namespace {
 
 // Device memory for results of libraries that cannot lend an array to write to (JAX) or have no allocator that is known
 // here. Freed, and wiped, on the stream that it was made for.
@@ -196,7 +196,7 @@ class DeviceArray {
   DeviceArray(std::size_t size, int device, std::uintptr_t stream)
       : size_(size), allocated_(size), device_(device), stream_(reinterpret_cast<Stream>(stream)) {
     const DeviceScope scope(device);
-    if (size != 0) data_ = cuda_engine().allocate(size, stream_);
+    if (size != 0) data_ = usable_cuda_engine().allocate(size, stream_);
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -204,7 +204,7 @@ class DeviceArray {
     if (data_ == nullptr) return;
     try {
       const DeviceScope scope(device_);
-      cuda_engine().deallocate(data_, allocated_, allocated_, stream_);
+      usable_cuda_engine().deallocate(data_, allocated_, allocated_, stream_);
     } catch (const Error&) {  // the driver is shutting down and takes the memory with it
     }
   }
@@ -219,8 +219,8 @@ class DeviceArray {
   void clear(std::size_t begin, std::size_t len) {
     std::uint8_t* const place = range(begin, len);
     const DeviceScope scope(device_);
-    cuda_engine().clear(place, len, stream_);
-    cuda_engine().wait(stream_);
+    usable_cuda_engine().clear(place, len, stream_);
+    usable_cuda_engine().wait(stream_);
   }
 
   // Copies rows of `from`, another array of this device, to where they follow each other here; returns when it is done.
@@ -234,9 +234,9 @@ class DeviceArray {
     const std::uint8_t* const source = from.range(from_begin, (count - 1) * stride + length);
     std::uint8_t* const place = range(begin, count * length);
     const DeviceScope scope(device_);
-    cuda_engine().wait(from.stream_);
+    usable_cuda_engine().wait(from.stream_);
     pack_rows(place, source, count, stride, length, stream_);
-    cuda_engine().wait(stream_);
+    usable_cuda_engine().wait(stream_);
   }
 
   // Copies host memory; returns when it is done.
@@ -246,8 +246,8 @@ class DeviceArray {
     std::uint8_t* const place = range(begin, bytes.size());
     const GilReleased released;
     const DeviceScope scope(device_);
-    cuda_engine().copy_to_device(place, bytes.data(), bytes.size(), stream_);
-    cuda_engine().wait(stream_);
+    usable_cuda_engine().copy_to_device(place, bytes.data(), bytes.size(), stream_);
+    usable_cuda_engine().wait(stream_);
   }
 
   // Copies a range to other memory of this device; returns when it is done. stream: of the former uses of that memory.
@@ -258,9 +258,9 @@ class DeviceArray {
     const std::uint8_t* const source = range(begin, len);
     const GilReleased released;
     const DeviceScope scope(device_);
-    cuda_engine().wait(reinterpret_cast<Stream>(stream));
-    cuda_engine().copy_on_device(memory.data() + out_begin, source, len, stream_);
-    cuda_engine().wait(stream_);
+    usable_cuda_engine().wait(reinterpret_cast<Stream>(stream));
+    usable_cuda_engine().copy_on_device(memory.data() + out_begin, source, len, stream_);
+    usable_cuda_engine().wait(stream_);
   }
 
   std::uint8_t* range(std::size_t begin, std::size_t len) const {

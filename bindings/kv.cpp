@@ -103,19 +103,17 @@ class Aads {
 class Staged {
  public:
   Staged(std::size_t size, Stream stream) : size_(size), stream_(stream) {
-    if (size != 0) data_ = static_cast<std::uint8_t*>(engine().allocate(size, stream));
+    if (size != 0) data_ = static_cast<std::uint8_t*>(usable_cuda_engine().allocate(size, stream));
   }
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
   ~Staged() {
-    if (data_ != nullptr) engine().deallocate(data_, size_, 0, stream_);
+    if (data_ != nullptr) usable_cuda_engine().deallocate(data_, size_, 0, stream_);
   }
 
   std::uint8_t* data() const { return data_; }
-  void take(const void* host) const { engine().copy_to_device(data_, host, size_, stream_); }
-  void give(void* host) const { engine().copy_to_host(host, data_, size_, stream_); }
-
-  static DeviceEngine& engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
+  void take(const void* host) const { usable_cuda_engine().copy_to_device(data_, host, size_, stream_); }
+  void give(void* host) const { usable_cuda_engine().copy_to_host(host, data_, size_, stream_); }
 
  private:
   std::uint8_t* data_ = nullptr;
@@ -186,7 +184,7 @@ nb::object crypt_blocks(std::string_view name, nb::handle keys_object, nb::handl
                stream);
     if (is_on_host && !decrypt) staged.give(sealed.data());
     if (waits) words.give(found.data());
-    if (waits) Staged::engine().wait(stream);
+    if (waits) usable_cuda_engine().wait(stream);
   }
   if (waits) {
     const nb::object good = new_bytes(count);

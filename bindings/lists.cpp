@@ -279,7 +279,7 @@ TunerSettings quick_settings() {
 }
 
 void tune(nb::callable observe, bool quick) {
-  auto& device = static_cast<DeviceEngine&>(find_engine("cuda"));
+  DeviceEngine& device = usable_cuda_engine();
   Engine& cpu = find_engine("cpu");
   Tuning measured;
   {
@@ -299,7 +299,7 @@ using MadeUpDevice = std::tuple<int, int, std::uint32_t, std::size_t>;
 
 // With a made-up device the choices for it, as on a machine that has it and was never tuned: for tests without a GPU.
 std::vector<Decision> decisions(const BatchShape& shape, int device, const std::optional<MadeUpDevice>& made_up) {
-  if (!made_up) return static_cast<DeviceEngine&>(find_engine("cuda")).explain(shape, device);
+  if (!made_up) return usable_cuda_engine().explain(shape, device);
   cuda::Device facts{};
   std::string_view("made-up GPU").copy(facts.name, sizeof facts.name - 1);
   std::tie(facts.major, facts.minor, facts.multiprocessors, facts.shared_len) = *made_up;
