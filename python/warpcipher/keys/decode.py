@@ -47,11 +47,11 @@ _BEGINNINGS = (
     (rb"AQICAH", "a key that AWS KMS encrypted: decrypt it with `aws kms decrypt`"),
     (rb"vault:v\d+:", "a key that Vault encrypted: decrypt it with `vault write transit/decrypt`"),
 )
-# So may a random key, so that these count where the length is none of a key.
+# So may a random key, so that these count where the length fits no key and all of it is text.
 _SHORT_BEGINNINGS = (
-    (_UTF16, "text in UTF-16: write it in ASCII"),
-    (rb"\xef\xbb\xbf", "text with a byte order mark: write it without one"),
-    (rb"\{", "text that begins as JSON and is not"),
+    (_UTF16, "utf-16", "text in UTF-16: write it in ASCII"),
+    (rb"\xef\xbb\xbf", "utf-8", "text with a byte order mark: write it without one"),
+    (rb"\{", "utf-8", "text that begins as JSON and is not"),
 )
 
 
@@ -222,12 +222,19 @@ def _shape(data: bytes | bytearray, stripped: bytes) -> str:
     key = _from_base64(stripped)
     if key is not None and len(stripped) >= 16:
         return f"{len(stripped)} characters, {len(key)} bytes if they are base64"
-    for beginning, what in _SHORT_BEGINNINGS:
-        if re.match(beginning, stripped):
+    for beginning, encoding, what in _SHORT_BEGINNINGS:
+        if re.match(beginning, stripped) and _is_text(data, encoding):
             return what
     if stripped.isascii() and bytes(data).decode("latin-1").strip().isprintable():
         return f"a text of {len(data)} byte{'s' if len(data) > 1 else ''}"
     return f"{len(data)} byte{'s' if len(data) > 1 else ''}"
+
+
+def _is_text(data: bytes | bytearray, encoding: str) -> bool:
+    try:
+        return bool(data.decode(encoding))
+    except UnicodeDecodeError:
+        return False
 
 
 def _expected(what: str, sizes: Collection[int], keyset: bool, identities: bool) -> str:

@@ -118,6 +118,13 @@ def test_utf_16_is_named() -> None:
         keys.decode(KEY.hex().encode("utf-16"), "it")
 
 
+@pytest.mark.parametrize("beginning", [b"{", b"\xef\xbb\xbf"])
+def test_a_random_key_of_another_length_is_not_called_text(beginning: bytes) -> None:
+    key = (beginning + bytes(range(0x80, 0xB0)))[:32]
+    with pytest.raises(ValueError, match="it holds 32 bytes; expected a key: 16 bytes"):
+        keys.decode(key, "it", sizes=(16,), keyset=False)
+
+
 def test_keysets_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     keyset = formats.Keyset.generate()
     monkeypatch.setenv("K", keyset.to_json())
