@@ -2,7 +2,11 @@
 """The exceptions of this package, by their public names. The native module makes them: a package
 that is imported again catches errors of the first one, and the other way round."""
 
+from __future__ import annotations
+
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._native import EngineError, InvalidTag
@@ -27,4 +31,14 @@ InvalidTag.__new__ = _new  # type: ignore[assignment, method-assign]
 for _error in (EngineError, InvalidTag):
     _error.__module__ = "warpcipher"
 
-__all__ = ["EngineError", "InvalidTag"]
+
+@contextlib.contextmanager
+def explained(what: str = "", kind: Callable[[str], Exception] = ValueError) -> Iterator[None]:
+    """Makes a ValueError one of another kind. what: put before its text."""
+    try:
+        yield
+    except ValueError as error:
+        raise kind(f"{what}: {error}" if what else str(error)) from None
+
+
+__all__ = ["EngineError", "InvalidTag", "explained"]

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import collections
-import contextlib
+import functools
 import gc
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
 import click
 
 import warpcipher as wc
+from warpcipher._errors import explained
 from warpcipher._types import PathLike
 from warpcipher.stores.store import shown as without_password
 
@@ -102,13 +103,8 @@ def usage(message: str) -> CliError:
     return UsageError(message)
 
 
-@contextlib.contextmanager
-def as_usage(what: str = "") -> Iterator[None]:
-    """Makes a ValueError one of use. what: put before its text."""
-    try:
-        yield
-    except ValueError as error:
-        raise usage(f"{what}: {error}" if what else str(error)) from None
+as_usage = functools.partial(explained, kind=usage)
+"""Makes a ValueError one of use."""
 
 
 def complain(message: str) -> None:

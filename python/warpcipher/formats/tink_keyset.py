@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .. import _protobuf
+from .._errors import explained
 from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .layout import FormatError
 
@@ -310,10 +311,8 @@ _Numbers = dict[int, tuple[str, type]]
 
 def _message(data: bytes, numbers: _Numbers, who: str) -> dict[str, Any]:
     found: dict[str, Any] = {name: kind() for name, kind in numbers.values()}
-    try:
+    with explained("the keyset holds a malformed key", FormatError):
         pairs = list(_protobuf.fields(data))
-    except ValueError as error:
-        raise FormatError(f"the keyset holds a malformed key: {error}") from None
     for number, value in pairs:
         name, kind = numbers.get(number, ("", object))
         if not isinstance(value, kind) or not name:

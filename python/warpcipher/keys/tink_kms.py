@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
+from .. import _later
 from .decode import identify, may_be_key
 from .source import KeyId, KeySource
 from .sources import name_of_file, open_key, read_bounded, unnamed
@@ -66,13 +67,8 @@ class _TinkKeyset(KeySource):
 
 
 def _tink(name: str) -> Any:
-    try:
-        return import_module("tink")
-    except ImportError as error:
-        raise ValueError(
-            f"{name}: a keyset that a KMS encrypted needs the package tink ({error}): "
-            "pip install tink"
-        ) from None
+    says = "a keyset that a KMS encrypted needs the package tink ({}): pip install tink"
+    return _later.needed("tink", f"{name}: {says}")
 
 
 @contextlib.contextmanager

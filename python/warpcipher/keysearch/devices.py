@@ -147,8 +147,10 @@ class Pool(Protocol):
 
     def lost(self, worker: Worker) -> None:
         """A worker raised WorkerLostError."""
+        return
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return
 
 
 class LocalPool(Pool):
@@ -169,9 +171,3 @@ class LocalPool(Pool):
         for device in self._devices:
             check(device, self._space, self._test, first, end)
         return [device.prepare(self._space, self._test) for device in self._devices]
-
-    def lost(self, worker: Worker) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

@@ -98,10 +98,8 @@ class Test:
             name = (isinstance(given, Pair) and given.name) or f"pair {index}"
             try:
                 self.blocks += _blocks(algorithm, _as_pair(given))
-            except TypeError as error:
-                raise TypeError(f"{name}: {error}") from None
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}: {error}") from None
         if len(self.blocks) > MOST_BLOCKS:
             raise ValueError(
                 f"the pairs have {len(self.blocks)} blocks, expected {MOST_BLOCKS} at most"

@@ -13,11 +13,12 @@ Specification: thrift-compact-protocol.md of Apache Thrift.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from .. import _native
+from .._errors import explained
 from ..formats import FormatError
 
 TRUE, FALSE, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(1, 14)
@@ -26,13 +27,8 @@ Struct: TypeAlias = "dict[int, tuple[int, Any]]"
 Shape: TypeAlias = "Mapping[int, Shape | None]"
 
 
-@contextlib.contextmanager
-def refusing(what: str = "") -> Iterator[None]:
-    """Makes what native code refuses a FormatError, which names `what`."""
-    try:
-        yield
-    except ValueError as error:
-        raise FormatError(f"{what}: {error}" if what else str(error)) from None
+refusing = partial(explained, kind=FormatError)
+"""Makes what native code refuses a FormatError, which names `what`."""
 
 
 def read(data: bytes, shape: Shape, what: str, start: int = 0) -> tuple[Struct, int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _protobuf
+from .._errors import explained
 
 if TYPE_CHECKING:
     from .dpf import Group
@@ -88,11 +89,9 @@ def _block(block: bytes | bytearray | memoryview) -> bytes:
 
 def _parse(message: bytes, known: set[int]) -> Fields:
     fields: Fields = {}
-    try:
+    with explained("the key is damaged"):
         for number, value in _protobuf.fields(message):
             fields.setdefault(number, []).append(value)
-    except ValueError as error:
-        raise ValueError(f"the key is damaged: {error}") from None
     if others := fields.keys() - known:
         raise ValueError(
             f"the key has a field {min(others)}: it is damaged, or of several hierarchy levels"

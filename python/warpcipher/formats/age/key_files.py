@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import warpcipher as wc
 
+from ..._errors import explained
 from ...keys import identify
 from ...keys.decode import in_utf16
 from . import armor, header, keys, ssh
@@ -119,10 +120,9 @@ def _parsed(data: bytes, parse: Callable[[str], Key]) -> Iterator[Key]:
         text = line.strip()
         if not text or text.startswith(b"#"):
             continue
-        try:
-            yield parse(_ascii(text))
-        except ValueError as error:
-            raise ValueError(f"line {place}: {error}" if several else str(error)) from None
+        with explained(f"line {place}" if several else ""):
+            found = parse(_ascii(text))
+        yield found
 
 
 def _ascii(text: bytes) -> str:

@@ -20,6 +20,7 @@ from typing import NoReturn, Protocol
 
 import warpcipher as wc
 
+from ..._errors import explained
 from ..._uncopied import Uncopied
 from .. import bech32, curve25519
 from ..layout import FormatError
@@ -68,10 +69,8 @@ def _decoded(text: str, prefix: str, refusal: str, expected: str) -> bytes:
     """The 32 bytes of a key's text, which is in the case of its prefix. Raises ValueError."""
     found, data = "", b""
     if text.startswith(f"{prefix}1"):
-        try:
+        with explained(refusal):
             found, data = bech32.decode(text)
-        except ValueError as error:
-            raise ValueError(f"{refusal}: {error}") from None
     if found != prefix.lower() or len(data) != curve25519.KEY_SIZE:
         raise ValueError(f"{refusal}: {expected}")
     return data
@@ -169,10 +168,8 @@ class Identity(Uncopied):
             require("X25519 has {} arguments", len(stanza.arguments), 1)
             share = decode(stanza.arguments[0].encode("ascii"), "a share of X25519")
             require("a share of X25519 has {} bytes", len(share), curve25519.KEY_SIZE)
-            try:
+            with explained("malformed header: a share of X25519", FormatError):
                 shared = curve25519.exchange(self.secret, share)
-            except ValueError as error:
-                raise FormatError(f"malformed header: a share of X25519: {error}") from None
             file_key = take(stanza, _x25519_key(shared, share, public))
             if file_key is not None:
                 return file_key

@@ -27,6 +27,7 @@ from typing import Any
 
 import warpcipher as wc
 
+from ..._errors import explained
 from ..._uncopied import Uncopied
 from .. import curve25519
 from ..curve25519 import primitives
@@ -210,12 +211,10 @@ class SshIdentity(Uncopied):
 
     def _open_ed25519(self, stanza: Stanza) -> bytes | None:
         share = decode(stanza.arguments[1].encode("ascii"), "a share of ssh-ed25519")
-        try:
+        with explained("malformed header: a share of ssh-ed25519", FormatError):
             if len(share) != curve25519.KEY_SIZE:
                 raise ValueError(f"{len(share)} bytes, expected {curve25519.KEY_SIZE}")
             key = self.recipient.wrap_key(self.key, share, share)
-        except ValueError as error:
-            raise FormatError(f"malformed header: a share of ssh-ed25519: {error}") from None
         return take(stanza, key)
 
     def _open_rsa(self, stanza: Stanza) -> bytes | None:

@@ -17,11 +17,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal
 
 import warpcipher as wc
 
+from ... import _later
 from ..._uncopied import Uncopied
 from .header import IV_SIZE, TAG_SIZE, EncryptedKey, context_bytes
 
@@ -152,13 +152,13 @@ class RawRSA(_Key):
 
 def cryptography(name: str) -> Any:
     """A module of pyca/cryptography, which is imported when it is needed. ValueError."""
-    try:
-        return import_module(f"cryptography.hazmat.{name}")
-    except ImportError:
-        raise ValueError(
-            "signatures and RSA keys of format awsesdk need the package cryptography: "
-            "pip install 'warpcipher[awsesdk]'"
-        ) from None
+    return _needed(f"cryptography.hazmat.{name}", "signatures and RSA keys of format awsesdk")
+
+
+def _needed(name: str, who: str) -> Any:
+    package = name.partition(".")[0]
+    says = f"{who} need the package {package}: pip install 'warpcipher[awsesdk]'"
+    return _later.needed(name, says)
 
 
 def _load_rsa(pem: bytes) -> tuple[Any, Any]:
@@ -182,12 +182,7 @@ def _load_rsa(pem: bytes) -> tuple[Any, Any]:
 
 def _client(arn: str) -> Any:
     """Of boto3, for the Region of a key."""
-    try:
-        boto3 = import_module("boto3")
-    except ImportError:
-        raise ValueError(
-            "keys of AWS KMS need the package boto3: pip install 'warpcipher[awsesdk]'"
-        ) from None
+    boto3 = _needed("boto3", "keys of AWS KMS")
     found = _ARN.fullmatch(arn)
     return boto3.client("kms", region_name=found and found[2])
 
