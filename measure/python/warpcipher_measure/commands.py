@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from warpcipher.cli import names as completion
-from warpcipher.cli.errors import ENGINE, Command, epilog, shown, usage
+from warpcipher.cli.errors import ENGINE, command, print_json, shown, usage
 from warpcipher.cli.files import open_output
+from warpcipher.cli.options import JSON, option
 from warpcipher.cli.report import on_terminal
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 ALL = "all"
 TIMELINE = "timeline"
+DEVICE = option("--device N", "The GPU.  [default: 0]", type=int, default=0)
+QUICK = option("--quick", "Small and short, to try the command; not to quote.")
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -43,72 +46,54 @@ def _watch(news: object) -> None:
         click.echo(report.line(news), err=True)
 
 
-@click.command(cls=Command, epilog=epilog(ENGINE))
-@click.option(
-    "--algorithm",
-    "algorithms",
-    metavar="NAME",
+@command(ENGINE)
+@option(
+    "--algorithm algorithms NAME",
+    "An algorithm, or all. May be given several times, as may the next four.",
     multiple=True,
     shell_complete=completion.algorithms,
-    help="An algorithm, or all. May be given several times, as may the next four.",
 )
-@click.option(
-    "--direction",
-    "directions",
-    metavar="NAME",
+@option(
+    "--direction directions NAME",
+    "encrypt (default) or decrypt.",
     multiple=True,
     default=("encrypt",),
-    help="encrypt (default) or decrypt.",
 )
-@click.option(
-    "--size",
-    "sizes",
-    metavar="SIZE",
+@option(
+    "--size sizes SIZE",
+    "Text, up to 8GiB: 16, 64KiB, or a range in steps of 4, 16..1GiB.",
     multiple=True,
-    help="Text, up to 8GiB: 16, 64KiB, or a range in steps of 4, 16..1GiB.",
 )
-@click.option(
-    "--residence",
-    "residences",
-    metavar="NAME",
+@option(
+    "--residence residences NAME",
+    "Where the data lie: device, pinned, pageable or file.",
     multiple=True,
-    help="Where the data lie: device, pinned, pageable or file.",
 )
-@click.option(
-    "--engine",
-    "engines",
-    metavar="NAME",
+@option(
+    "--engine engines NAME",
+    "Engine to measure, or auto.  [default: all that run here except reference]",
     multiple=True,
     shell_complete=completion.engines,
-    help="Engine to measure, or auto.  [default: all that run here except reference]",
 )
-@click.option(
-    "--message",
-    metavar="SIZE",
-    help="Cut the text into messages of this size; by default where one message cannot fill an "
+@option(
+    "--message SIZE",
+    "Cut the text into messages of this size; by default where one message cannot fill an "
     "engine: XTS and chained directions, 4KiB.",
 )
-@click.option(
-    "--repetitions", metavar="N", type=int, help="Timed repetitions of a row.  [default: 7]"
-)
-@click.option(
-    "--row-seconds",
-    metavar="SECONDS",
-    type=float,
-    help="Time limit for a row in seconds: slower rows get fewer repetitions or are skipped.  "
+@option("--repetitions N", "Timed repetitions of a row.  [default: 7]", type=int)
+@option(
+    "--row-seconds SECONDS",
+    "Time limit for a row in seconds: slower rows get fewer repetitions or are skipped.  "
     "[default: 1.5]",
+    type=float,
 )
-@click.option("--device", metavar="N", type=int, default=0, help="The GPU.  [default: 0]")
-@click.option("--folder", metavar="DIR", help="For --residence file; the system's for temporaries.")
-@click.option(
-    "--against",
-    metavar="NAME",
-    help="Run a peer too: openssl (its speed -multi) or pyca (by turns).",
-)
-@click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--png", metavar="FILE", help="Write plots.")
-@click.option("-f", "--force", is_flag=True, help="Replace the file of --png.")
+@DEVICE
+@option("--folder DIR", "For --residence file; the system's for temporaries.")
+@option("--against NAME", "Run a peer too: openssl (its speed -multi) or pyca (by turns).")
+@QUICK
+@JSON
+@option("--png FILE", "Write plots.")
+@option("-f --force", "Replace the file of --png.")
 def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
     """Measure how fast this machine encrypts, and how near that is to its bounds.
 
@@ -139,33 +124,24 @@ def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
         output = None if png is None else stack.enter_context(open_output(png, force=force))
         result = measuring.run(settings, _watch if as_json else _print_line)
         if as_json:
-            click.echo(json.dumps(result.as_dict(), indent=2))
+            print_json(result.as_dict())
         if output is not None:
             data = plots.drawn(plots.of_run(result), plots.subtitle_of_run(result))
             output.write_all(data, None)
 
 
-@click.command(cls=Command, epilog=epilog(ENGINE))
+@command(ENGINE)
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_names)
-@click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
-@click.option(
-    "--set",
-    "values",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the paper; the list has them.",
+@QUICK
+@option("--set values NAME=VALUE", "A parameter of the paper; the list has them.", multiple=True)
+@option("--repetitions N", "Timed repetitions of a figure.  [default: 7]", type=int)
+@DEVICE
+@JSON
+@option(
+    "--out DIR",
+    "Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing.",
 )
-@click.option(
-    "--repetitions", metavar="N", type=int, help="Timed repetitions of a figure.  [default: 7]"
-)
-@click.option("--device", metavar="N", type=int, default=0, help="The GPU.  [default: 0]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--out",
-    metavar="DIR",
-    help="Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing.",
-)
-@click.option("-f", "--force", is_flag=True, help="Replace files in --out.")
+@option("-f --force", "Replace files in --out.")
 def lab(
     names: Names, values: Names, as_json: bool, out: str | None, force: bool, **asked: Any
 ) -> None:
@@ -209,7 +185,7 @@ def lab(
         elif not as_json:
             click.echo(papers.markdown(result), nl=False)
     if as_json:
-        click.echo(json.dumps([result.as_dict() for result in reports], indent=2))
+        print_json([result.as_dict() for result in reports])
 
 
 def _values(given: tuple[str, ...]) -> dict[str, int]:
@@ -239,7 +215,7 @@ def _list(as_json: bool) -> None:
             }
             for paper in papers.PAPERS.values()
         ]
-        click.echo(json.dumps(entries, indent=2))
+        print_json(entries)
         return
     for paper in papers.PAPERS.values():
         click.echo(f"{paper.name}: {paper.title}\n  {paper.citation}")
