@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import stores
 from .._new_file import NewFile
 from .._tree_names import is_own
-from ..formats.sealed import Regular
+from ..formats.source import Regular
 from ..formats.whole import write_whole
 from ..stores.store import Store, changed
 

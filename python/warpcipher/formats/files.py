@@ -4,22 +4,21 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import warpcipher as wc
 
 from .. import stores
-from .._new_file import replaced
 from .._types import PathLike
 from .base import Format, Options
 from .layout import FormatError
 from .reader import DecryptingReader, open_place
 from .registry import take
+from .source import created
 from .stream import Progress, decrypt_stream, encrypt_stream
 
 
@@ -140,34 +139,3 @@ def _opened(
                     raise ValueError(f"{os.fspath(target)} is the source: name another target")
             permissions = status.st_mode & 0o777 if stat.S_ISREG(status.st_mode) else None
         yield reader, stack.enter_context(created(target, replace, size, permissions))
-
-
-def is_made_by_store(
-    path: PathLike, out: PathLike, change: Callable[[str, str], bool], *, replace: bool, copy: bool
-) -> bool:
-    """Whether a store made `out` of the object at `path` by itself. change: has it do so, given two
-    URLs; False: it cannot. Raises OSError, FileExistsError; ValueError where it cannot, and
-    `out` is `path`, unless `copy` is True."""
-    if stores.is_url(path) and stores.is_url(out):
-        if not replace:
-            with contextlib.suppress(FileNotFoundError):
-                stores.stat(out)
-                raise FileExistsError(errno.EEXIST, "there is an object of this name", out)
-        if change(path, out):
-            return True
-    if stores.is_url(path) and path == out and not copy:
-        raise ValueError(
-            "the store cannot copy all but the part of an object that is made again, or the file "
-            "is text: copy=True (--copy) reads and writes all of it, or name an output"
-        )
-    return False
-
-
-def created(
-    target: PathLike, replace: bool, size: int | None, permissions: int | None = None
-) -> contextlib.AbstractContextManager[BinaryIO | stores.Upload]:
-    """A new file, or an object at a URL, which is there when all of it is written. size: of the
-    source; permissions: of a file that replaces none."""
-    if stores.is_url(target):
-        return stores.writing(target, replace=replace, size=size)
-    return replaced(target, replace=replace, permissions=permissions)

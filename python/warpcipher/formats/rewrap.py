@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 from dataclasses import replace as changed
 from typing import Any
 
 from .. import stores
-from .._descriptors import copy_range, open_seekable, steady
 from .._tree_names import NAME, in_a_tree, require_no_tree
 from .._types import PathLike
 from .base import Buffer, Options
-from .files import created, is_made_by_store
 from .registry import take, take_for
+from .source import in_place_of, is_made_by_store, open_source, write_changed
 from .stream import Source, checked_options
 from .whole import Reader, Writer, read_whole, write_whole
 
@@ -71,29 +68,18 @@ def rewrap_file(
     if out is None:
         out, replace = path, True
     require_no_tree_at(out)
-    with contextlib.ExitStack() as stack:
-        file: Any
-        version = permissions = None
-        if stores.is_url(path):
-            info = stores.stat(path)
-            file = stack.enter_context(stores.open_object(path, info))
-            size, version = info.size, info.version
-            made = Rewrapped.of_object(file, key, new_key, format, options, keep)
-            if made.is_copied_by_store(path, out, version, replace=replace, copy=copy):
-                return
+    with open_source(path) as file:
+        how = key, new_key, format, options, keep
+        if isinstance(file, stores.ObjectFile):
+            made = Rewrapped.of_object(file, *how)
         else:
-            file = stack.enter_context(io.FileIO(path, opener=open_seekable))
-            before = os.fstat(file.fileno())
-            size, permissions = before.st_size, before.st_mode & 0o777
-            made = Rewrapped(file, key, new_key, format, options, keep)
-        target: Any = stack.enter_context(created(out, replace, size, permissions))
-        if not stores.is_url(path):  # looked at before the new file appears
-            stack.enter_context(steady(file.fileno(), before))
-        if made.is_text or stores.is_url(path) or stores.is_url(out):
-            made.write_to(target)
-        else:
-            write_whole(target, memoryview(made.header))
-            copy_range(file.fileno(), target.fileno(), made.size, size)
+            made = Rewrapped(file, *how)
+        if not made.is_text:
+            kept, beginning = (made.size, file.size), made.header
+            write_changed(path, file, out, kept, beginning=beginning, replace=replace, copy=copy)
+        elif not made.is_copied_by_store(path, out, None, replace=replace, copy=copy):
+            with in_place_of(file, out, replace=replace) as target:
+                made.write_to(target)
 
 
 class Rewrapped:

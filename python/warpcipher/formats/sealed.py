@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Protocol
 import warpcipher as wc
 
 from .. import stores
-from .._descriptors import open_seekable
 from .._tree_names import HEAD_SIZE, NAME, names_of, root_above
 from .._types import PathLike
 from ..stores.store import shown
 from .base import wipe
 from .layout import FormatError
 from .short import decrypt_short, encrypt_short
+from .source import Regular, open_source
 from .stream import decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
 
@@ -50,17 +50,6 @@ class Source(Protocol):
     @property
     def size(self) -> int: ...
     def read_at(self, offset: int, length: int) -> bytes: ...
-
-
-class Regular(io.FileIO):
-    """A regular file, and its bytes when they are asked for."""
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self.fileno()).st_size
-
-    def read_at(self, offset: int, length: int) -> bytes:
-        return os.pread(self.fileno(), length, offset)
 
 
 class Probed:
@@ -226,11 +215,7 @@ class Sealed:
         if not (self.format.takes_context and self.format.binds_chunks):
             return None
         if source is None:
-            with (
-                stores.open_object(place)
-                if stores.is_url(place)
-                else Regular(place, opener=open_seekable)
-            ) as file:
+            with open_source(place) as file:
                 return self.options_in_place(place, Probed(file), listed=listed)
         place = os.fsdecode(place)
         root, names = _tree_of(place, self.format.extension)

@@ -4,22 +4,16 @@ beside it, is written again."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from .. import stores
-from .._descriptors import copy_range, steady
-from .._new_file import replaced
 from .._types import PathLike
-from ..formats.files import created, is_made_by_store
-from ..formats.whole import write_whole
+from ..formats.source import write_changed
 from . import metadata as md
 from .footer import read_footer, seal_footer, tail
 from .kms import KmsClient, KmsKeys, Rotation, is_external
 from .storage import Source
 from .thrift import BINARY
-
-PIECE = 8 << 20
 
 
 def rewrap(
@@ -71,34 +65,10 @@ def rewrap(
                     own[md.COLUMN_KEY_METADATA] = BINARY, rotation.of_metadata(given)
         rotation.check(source.name)
         how = footer.crypto, footer.key, metadata, (footer.prefix, footer.stored)
-        end = seal_footer(fields, *how, encrypted=footer.encrypted)
-        kept, end = source.size - 8 - len(data), end + magic
-        place = source.place if out is None else stores.local_path(os.fspath(out))
-        if source.url is not None or stores.is_url(place):
-            _write_object(source, kept, end, place, replace=out is None or replace, copy=copy)
-            return rotation.count
-        before = os.fstat(source.descriptor)
-        mode = before.st_mode & 0o777
-        with (
-            replaced(place, replace=out is None or replace, permissions=mode) as target,
-            steady(source.descriptor, before),
-        ):
-            copy_range(source.descriptor, target.fileno(), 0, kept)
-            write_whole(target, memoryview(end))
+        end = seal_footer(fields, *how, encrypted=footer.encrypted) + magic
+        kept = 0, source.size - 8 - len(data)
+        place = source.place
+        target = place if out is None else stores.local_path(out)
+        replace = out is None or replace
+        write_changed(place, source.opened, target, kept, end=end, replace=replace, copy=copy)
     return rotation.count
-
-
-def _write_object(
-    source: Source, kept: int, end: bytes, place: str, *, replace: bool, copy: bool
-) -> None:
-    """Writes a table, of which or to which there is a URL: `kept` bytes of `source`, and `end`."""
-
-    def change(url: str, dest: str) -> bool:
-        return stores.replace_end(url, kept, end, dest=dest, version=source.version)
-
-    if is_made_by_store(source.url or "", place, change, replace=replace, copy=copy):
-        return
-    with created(place, replace, source.size) as target:
-        for begin in range(0, kept, PIECE):
-            write_whole(target, source.read(begin, min(PIECE, kept - begin)))
-        write_whole(target, memoryview(end))

@@ -17,6 +17,7 @@ from .._new_file import replaced
 from .._types import Buffer
 from .._uncopied import Closed
 from ..formats import FormatError
+from ..formats.source import Regular
 from ..formats.whole import Writer, file_size, read_whole
 
 SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
@@ -77,9 +78,11 @@ class Source(Closed):
         return self.path or self.url
 
     @property
-    def version(self) -> str | None:
-        """Of an object at a URL, where its store has them."""
-        return self._file.info.version if self.url is not None else None
+    def opened(self) -> Regular | stores.ObjectFile:
+        """The file at its path, or the object at its URL."""
+        if self.url is None:
+            return Regular(self._descriptor, closefd=False)
+        return cast("stores.ObjectFile", self._file)
 
     @property
     def identity(self) -> tuple[int, int] | None:

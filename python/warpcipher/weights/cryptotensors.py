@@ -19,13 +19,12 @@ from typing import IO, Any, BinaryIO
 import warpcipher as wc
 
 from .. import stores
-from .._descriptors import copy_range
 from .._types import AlgorithmName, PathLike
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.chunks import aes
 from ..formats.file_chunks import failure_of, raise_failure
-from ..formats.files import created, is_made_by_store
+from ..formats.source import open_source, write_changed
 from ..formats.whole import write_whole
 from ..formats.write_chunks import texts_of, write
 from . import cryptotensors_header as head
@@ -34,7 +33,7 @@ from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .frameworks import Framework
 from .header import Header, TensorInfo, encode, read_header, shown
-from .images import AT_ONCE, ObjectImage, PlainImage, plain_image, read_bytes, written
+from .images import AT_ONCE, ObjectImage, plain_image, read_bytes, written
 
 
 class CryptotensorsFile(Uncopied):
@@ -354,28 +353,10 @@ def rewrap(
     path, out = stores.local_path(path), stores.local_path(out)
     if out is None:
         out, replace = path, True
-    image = plain_image(path)
-    try:
-        header = read_header(partial(read_bytes, image), image.size)
-        start, made = header.data_start, _rewrapped(header, key, new_key)
-
-        def change(url: str, dest: str) -> bool:
-            how = {"dest": dest, "version": getattr(image, "version", None)}
-            return stores.replace_beginning(url, start, made, **how)
-
-        if is_made_by_store(path, out, change, replace=replace, copy=copy):
-            return
-        with created(out, replace, image.size) as target:
-            file: Any = target
-            write_whole(file, memoryview(made))
-            if isinstance(image, PlainImage) and not stores.is_url(out):
-                copy_range(image.fileno(), file.fileno(), start, image.size)
-                return
-            for begin in range(start, image.size, AT_ONCE):
-                part = read_bytes(image, begin, min(AT_ONCE, image.size - begin))
-                write_whole(file, memoryview(part))
-    finally:
-        image.close()
+    with open_source(path) as file:
+        header = read_header(file.read_at, file.size)
+        kept, made = (header.data_start, file.size), _rewrapped(header, key, new_key)
+        write_changed(path, file, out, kept, beginning=made, replace=replace, copy=copy)
 
 
 def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey) -> bytes:

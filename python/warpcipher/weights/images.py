@@ -90,7 +90,7 @@ class ObjectImage(Uncopied):
 
     def __init__(self, url: str) -> None:
         self._file = stores.open_object(url)
-        self.size, self.version = self._file.size, self._file.info.version
+        self.size = self._file.size
 
     def read(self, offset: int, out: Any) -> None:
         if not isinstance(out, memoryview):

@@ -153,18 +153,18 @@ def test_a_file_of_a_tree_is_refused_in_its_place(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpcipher.formats import rewrap
+    from warpcipher.formats import source
 
     path = tmp_path / "x"
     made(path)
-    copy = rewrap.copy_range
+    copy = source.copy_range
 
     def and_grow(*arguments: int) -> None:
         copy(*arguments)
         with path.open("ab") as file:
             file.write(b"more")
 
-    monkeypatch.setattr(rewrap, "copy_range", and_grow)
+    monkeypatch.setattr(source, "copy_range", and_grow)
     with pytest.raises(OSError, match="changed while it was read"):
         formats.rewrap_file(path, ME, YOU)
     assert [one.name for one in tmp_path.iterdir()] == ["x"]
@@ -195,8 +195,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 KILLED = "import os, signal\n" + PROGRAM.replace(
     "me = ",
-    "from warpcipher.formats import rewrap\n"
-    "rewrap.copy_range = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nme = ",
+    "from warpcipher.formats import source\n"
+    "source.copy_range = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nme = ",
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 from crypt4gh_cases import ME as READER
 from format_cases import paint
 from warpcipher import InvalidTag, formats, stores
-from warpcipher.formats import Options, age, crypt4gh, rekey, rewrap
+from warpcipher.formats import Options, age, crypt4gh, rekey, source
 
 pytest.importorskip("cryptography")
 pytest.importorskip("fsspec")
@@ -205,14 +205,14 @@ def test_a_file_that_changes_while_it_becomes_an_object(
 ) -> None:
     sealed(f"{bucket}/a")
     (tmp_path / "a").write_bytes(get(f"{bucket}/a"))
-    write = rewrap.Rewrapped.write_to
+    write = source.write_whole
 
-    def and_change(self: Any, target: Any) -> None:
-        write(self, target)
+    def and_change(target: Any, data: memoryview) -> None:
+        write(target, data)
         with (tmp_path / "a").open("ab") as file:
             file.write(b"more")
 
-    monkeypatch.setattr(rewrap.Rewrapped, "write_to", and_change)
+    monkeypatch.setattr(source, "write_whole", and_change)
     with pytest.raises(OSError, match="changed while it was read"):
         formats.rewrap_file(tmp_path / "a", ME, YOU, f"{bucket}/b")
     assert names(bucket) == {"a"}
