@@ -72,13 +72,18 @@ class NewKeys:
 
 @dataclass(kw_only=True)
 class RekeySettings(Settings):
-    """The options of a run, as given."""
+    """The options of a run, as given. wraps: of `rewrap`, over a folder or over objects."""
 
     new: NewKeys
     new_format: str
     new_context: str | None
     new_armor: bool
     in_place: bool
+    wraps: bool = False
+
+    @property
+    def is_job(self) -> bool:
+        return self.wraps or super().is_job
 
     def _check(self) -> None:
         super()._check()
@@ -91,7 +96,7 @@ class RekeySettings(Settings):
         if self.in_place and (self.force or self.goes_on):
             raise usage("--force, --skip-existing and --update are for --output")
         tree = next(filter(os.path.isdir, self.paths), None)
-        if self.in_place and tree and self.cluster is None:
+        if self.in_place and tree and not self.is_job:
             raise usage(
                 f"{shown(tree)} is a directory: name the new tree with -o, and remove the old one "
                 "when it is there"

@@ -77,7 +77,15 @@ class ObjectKeys(ObjectRun):
             raise usage(f"format {new.name} makes no tree with a manifest: take --no-manifest")
         if output:
             require_no_tree_at(join(str(target), output))
+        self._refuse_keep(plan)
         return plan
+
+    def _refuse_keep(self, plan: Plan) -> None:
+        if self._keep and plan.tree:
+            raise usage(
+                "--keep is for files: a tree's manifest is encrypted again, to the new keys only; "
+                "name all who are to open the tree, or take --no-manifest"
+            )
 
     def _plans(self) -> Iterator[Plan]:
         if not self._how.in_place:
@@ -89,7 +97,7 @@ class ObjectKeys(ObjectRun):
                 f"{self._new.format.name}: name the new ones with -o"
             )
         for path in self._how.paths:
-            if not (stores.is_url(path) or self._how.cluster):
+            if not (stores.is_url(path) or self._how.cluster or self._how.wraps):
                 raise usage(f"{shown(path)} is no URL: give URLs only, or none")
             if is_prefix(path):
                 require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
@@ -97,8 +105,10 @@ class ObjectKeys(ObjectRun):
                 plan = Plan(Items({"": path}, frozenset({""})), path, journal=journal)
                 with contextlib.suppress(FileNotFoundError):
                     item_of(join(path, NAME), NAME)
-                    # Only a secret key shows, after a kill, that an object is one of this job's.
-                    plan.tree = self._new.format.takes_context and not self._how.no_manifest
+                    # After a kill of `rekey` only a secret key shows that an object is this job's.
+                    has_key = self._how.wraps or self._new.format.takes_context
+                    plan.tree = has_key and not self._how.no_manifest
+                self._refuse_keep(plan)
                 if plan.tree and self._how.filters:
                     raise usage("a tree is changed in place as a whole: leave out the filters")
                 yield plan

@@ -21,7 +21,7 @@ import warpcipher as wc
 from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
 from warpcipher.fleet.filters import Filter, parse_age, parse_size, pattern
-from warpcipher.fleet.job import Counts, Job, Problems, Runner, Threads
+from warpcipher.fleet.job import Counts, Job, Problems
 from warpcipher.fleet.journal import Journal
 from warpcipher.fleet.places import (
     Item,
@@ -34,6 +34,7 @@ from warpcipher.fleet.places import (
     real,
     split,
 )
+from warpcipher.fleet.runner import Runner, Threads
 from warpcipher.fleet.work import Work
 from warpcipher.formats.sealed import Sealed
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH112
 """`warpcipher rewrap`."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -69,7 +72,7 @@ def rewrap(
     private part.
 
     FILE may be the URL of an object, but for keysets, or of a prefix of many, but for models: the
-    store copies the data (S3), or --copy reads and writes it.
+    store copies the data (S3), or --copy reads and writes it. It may be an encrypted tree, too.
 
     \b
     warpcipher rewrap -i me.txt -R team.txt notes.age
@@ -79,7 +82,7 @@ def rewrap(
     warpcipher rewrap -i me.txt -R team.txt -o s3://bucket/new/ s3://bucket/old/
     """
     path, output = stores.local_path(path), stores.local_path(output)
-    is_url = any(map(stores.is_url, (path, output)))
+    is_url = os.path.isdir(path) or any(map(stores.is_url, (path, output)))
     if is_url and new_kms is not None:
         raise usage("--new-kms takes the file of a keyset")
     has_new = any(given[f"new_key{suffix}"] for suffix in ("", "_env", "_command"))
@@ -139,6 +142,7 @@ def _rewrap_objects(path: str, given: dict[str, Any], *, keep: bool, copy: bool)
     new = NewKeys.take(given)
     given |= {"paths": (path,), "files_from": None, "null": False, "engine": "auto", "new": new}
     given |= {"in_place": given["output"] is None, "new_format": "auto", "new_armor": False}
+    given["wraps"] = True
     settings = RekeySettings.of({**given, "new_context": None}, decrypts=True)
     ObjectKeys(settings, "rewrap", keep=keep, copy=copy).run()
 
@@ -148,7 +152,7 @@ def _is_model(path: str) -> bool:
     from warpcipher.formats import foreign
     from warpcipher.formats.reader import open_place
 
-    if stores.is_url(path) and is_prefix(path):
+    if is_prefix(path):
         return False
     with open_place(path) as file:
         head, size = file.read(foreign.PREFIX_SIZE), file.seek(0, 2)

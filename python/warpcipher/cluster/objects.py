@@ -17,7 +17,7 @@ from typing import Any
 import warpcipher as wc
 
 from .._errors import EngineError
-from ..fleet.job import BIG, ROOM, Todo
+from ..fleet.runner import BIG, ROOM, Todo
 from ..fleet.work import Outcome, Work
 from ..formats import Options
 from ..formats.registry import get, take

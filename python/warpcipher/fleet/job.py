@@ -4,7 +4,7 @@ goes into the journal and the report; memory does not grow with the job.
 
     listing thread --queue--> what the filter takes and no run did before --> runner --> journal
 
-A runner does the work: `Threads` here, nodes of a cluster in `warpcipher.cluster`.
+A runner does the work: `runner.Threads`, or nodes of a cluster in `warpcipher.cluster`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import contextlib
 import itertools
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 import warpcipher as wc
 
@@ -25,26 +24,21 @@ from ..formats import FormatError
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry
+from ..formats.whole import Digested, read_whole
 from .filters import Filter
 from .journal import Done, Journal
 from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, is_unfinished, item_of
+from .runner import Runner, Todo
 from .work import NO_MODE, Outcome, Work
 
+NEW_KEY = "new key"
+"""The name of a note in the journal: the mark of the new key."""
 AHEAD = 20_000
 """Objects that are listed before their turn: so far the total is known."""
-BIG = 48 << 20
-"""What a long object takes of ROOM at most: it is read and written in pieces."""
-ROOM = 192 << 20
-"""Bytes that are worked on at a time: four long objects, or thousands of short ones."""
 SHOWN = 5
 """Names of each kind that an error shows."""
-AT_A_TIME = 64
-"""Objects that a thread has waiting."""
 TOGETHER = 100
 """Objects that the listing hands over at a time, unless they are waited for."""
-PAUSE = 0.005
-"""Seconds after the first object that was waited for: more are done by then, where threads have
-enough to do. A wake-up for each short object takes as much time as its encryption."""
 
 
 Known = Literal["journal", "existing", "newer"]
@@ -57,88 +51,6 @@ class Problems(wc.InvalidTag):
     def __init__(self, faults: dict[str, tuple[list[str], int]]) -> None:
         super().__init__("the tree does not match its manifest")
         self.faults = faults
-
-
-class Todo(NamedTuple):
-    """An object to do. entry: its line in the manifest, where there is one."""
-
-    item: Item
-    entry: Entry | None
-
-
-class Runner(Protocol):
-    """Does the work. `submit` may wait until there is room; `collect` returns what is done since
-    the last call, and waits for some with `wait`, unless nothing is on its way."""
-
-    def submit(self, todo: Todo) -> None: ...
-
-    def flush(self) -> None:
-        """Nothing more comes: what was held back starts."""
-
-    def has_room(self) -> bool: ...
-
-    def collect(self, *, wait: bool) -> list[Outcome]: ...
-
-    def close(self) -> None:
-        """Ends what is on its way; what is not done is left."""
-
-
-class Threads:
-    """Threads of this process. count: objects at a time."""
-
-    def __init__(self, work: Work, sealed: Sealed, count: int) -> None:
-        self._work, self._sealed = work, sealed
-        self._most = count * AT_A_TIME
-        self._todo: queue.SimpleQueue[Todo | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Outcome, int] | BaseException] = queue.SimpleQueue()
-        self._running = self._bytes = 0
-        self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, name=f"warpcipher-job-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, todo: Todo) -> None:
-        self._running += 1
-        self._bytes += min(todo.item.size, BIG)
-        self._todo.put(todo)
-
-    def flush(self) -> None:
-        pass
-
-    def has_room(self) -> bool:
-        return not self._running or (self._running < self._most and self._bytes < ROOM)
-
-    def _run(self) -> None:
-        stopped = self._stopped.is_set
-        while (todo := self._todo.get()) is not None and not stopped():
-            try:
-                done = self._work.do(self._sealed, *todo, stopped)
-                self._done.put((done, min(todo.item.size, BIG)))  # its item may be another version
-            except BaseException as error:
-                self._done.put(error)
-
-    def collect(self, *, wait: bool) -> list[Outcome]:
-        found: list[Outcome] = []
-        while self._running and ((wait and not found) or not self._done.empty()):
-            done = self._done.get()
-            self._running -= 1
-            if isinstance(done, BaseException):
-                raise done
-            self._bytes -= done[1]
-            found.append(done[0])
-            if wait and len(found) == 1 and not self._todo.empty():
-                time.sleep(PAUSE)
-        return found
-
-    def close(self) -> None:
-        self._stopped.set()
-        for _ in self._threads:
-            self._todo.put(None)
-        for thread in self._threads:
-            thread.join()
 
 
 @dataclass
@@ -233,6 +145,7 @@ class Job:
     known: Known = "journal"
     deletes: bool = False
     _others: list[Entry] = field(default_factory=list)
+    _preparing: bool = False
 
     @property
     def _extension(self) -> str:
@@ -262,6 +175,17 @@ class Job:
                 raise
             # A run that was killed at its end has written the new one.
             return Listed(self.sealed.new, self.work.items.opened)
+
+    def _is_at_its_end(self) -> bool:
+        """Whether a run that was killed has written the manifest for keys that only encrypt."""
+        noted = self.journal.notes.get(NAME)
+        if noted is None:
+            return False
+        with self.work.items.opened(NAME) as file:
+            hashed, block = Digested(file), memoryview(bytearray(1 << 20))
+            while read_whole(hashed, block):
+                pass
+        return noted == hashed.digest.hex()
 
     def compare(self, manifest: Listed) -> None:
         """Compares names and sizes with the manifest. Raises Problems."""
@@ -307,7 +231,8 @@ class Job:
         for item in listing:
             if isinstance(item, Skipped):
                 listing.counts.skipped += 1
-                self.said("skipped", item)
+                if not self._preparing:
+                    self.said("skipped", item)
                 continue
             if entries is not None:
                 place = order(item.name, "")
@@ -317,13 +242,18 @@ class Job:
                 if entry is None or order(entry.name, extension) != place:
                     raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
             before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
+            if self._preparing:
+                yield None if before else Todo(item, entry)
+                continue
             if before is not None and self._is_done(before, item, entry):
                 listing.counts.before += 1
                 listing.counts.done_bytes += item.size
                 self.said("complete", Outcome(item, before, None, 0, 0.0))
                 yield None
                 continue
-            yield Todo(item, entry)
+            if self.work.prepares and before is None:
+                raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
+            yield Todo(item, entry, before if self.work.prepares else None)
 
     def _is_done(self, before: Done, item: Item, entry: Entry | None) -> bool:
         """Whether an earlier run has done this version of an object; see `_adopt`."""
@@ -366,8 +296,8 @@ class Job:
     def run(self, runner: Runner, watch: Callable[[Counts], None]) -> Counts:
         """Does all of it; `watch` sees the counts now and then. Raises OSError of the listing, the
         journal or the manifest; Problems."""
-        manifest = None
-        if self.tree and self.work.task != "encrypt":
+        manifest, is_written = None, self.work.prepares and self._is_at_its_end()
+        if self.tree and self.work.task != "encrypt" and not is_written:
             manifest = self.manifest()
             self.compare(manifest)
             if self.work.changes_keys:
@@ -376,6 +306,7 @@ class Job:
             self._look_for_trees(self.work.target)
         if self.work.target is not None:
             self.work.target.prepare(entry.name for entry in self._others if entry.kind == "folder")
+        self._note_new_key()
         self.journal.begin()  # a key that opens no manifest leaves no journal that it opens
         if self.work.target is not None:
             if self.known != "journal" and not self.journal.found:
@@ -383,6 +314,50 @@ class Job:
                 self.journal.save()
             if (self.journal.found or len(self.journal)) and not self.work.in_place:
                 self._look_for_outputs(self.work.target)
+        try:
+            if self.work.prepares and "prepared" not in self.journal.notes:
+                self._preparing = True
+                if (counts := self._do_all(runner, watch, manifest)).failed:
+                    self.journal.remove()
+                    return counts
+                self._preparing = False
+                self.journal.note("prepared", "")
+                self.journal.save()
+            counts = self._do_all(runner, watch, manifest)
+        finally:
+            runner.close()
+        self.journal.save()
+        nothing = counts.failed and not len(self.journal)
+        if self.deletes and self.work.target and not counts.failed:
+            names = (item.name for item in self.listed() if isinstance(item, Item))
+            for name in self.journal.keep_named(names):
+                self.work.target.remove(self.work.output_of(name))
+        is_mixed = self.work.in_place and counts.failed  # those that failed stay in the manifest
+        makes_tree = self.tree and self.work.makes_trees and not (nothing or is_mixed or is_written)
+        if makes_tree and self.work.target:
+            self._write_manifest(self.work.target)
+        is_wrong_key = nothing and not self.journal.found and counts.refused == counts.failed
+        if is_wrong_key or (self.work.in_place and not counts.failed):
+            self.journal.remove()  # of no use to the right key, or to another change of keys
+        return counts
+
+    def _note_new_key(self) -> None:
+        """Raises ValueError where an earlier run took another new key: the tree would have both."""
+        if self.sealed.new is None:
+            return
+        mark = self.journal.notes.get(NEW_KEY)
+        if mark is None and not len(self.journal):
+            self.journal.note(NEW_KEY, self.sealed.new.mark())
+        elif mark is not None and not self.sealed.new.made(mark):
+            raise ValueError(
+                "an earlier run of this job took another new key, which some objects have now: "
+                "give that one, or another output"
+            )
+
+    def _do_all(
+        self, runner: Runner, watch: Callable[[Counts], None], manifest: Listed | None
+    ) -> Counts:
+        """Does what there is to do, or prepares it."""
         listing = _Listing(self.listed(), self.takes)
         counts = listing.counts
         try:
@@ -398,20 +373,6 @@ class Job:
                 self._note(outcomes, counts, watch)
         finally:
             listing.close()
-            runner.close()
-        self.journal.save()
-        nothing = counts.failed and not len(self.journal)
-        if self.deletes and self.work.target and not counts.failed:
-            names = (item.name for item in self.listed() if isinstance(item, Item))
-            for name in self.journal.keep_named(names):
-                self.work.target.remove(self.work.output_of(name))
-        is_mixed = self.work.in_place and counts.failed  # those that failed stay in the manifest
-        makes_tree = self.tree and self.work.makes_trees and not (nothing or is_mixed)
-        if makes_tree and self.work.target:
-            self._write_manifest(self.work.target)
-        is_wrong_key = nothing and not self.journal.found and counts.refused == counts.failed
-        if is_wrong_key or (self.work.in_place and not counts.failed):
-            self.journal.remove()  # of no use to the right key, or to another change of keys
         return counts
 
     def _look_for_trees(self, target: Target) -> None:
@@ -464,6 +425,8 @@ class Job:
         for outcome in outcomes:
             if outcome.done is not None:
                 self.journal.add(outcome.done)
+                if self._preparing:
+                    continue
                 counts.done += 1
                 counts.sealed_bytes += outcome.done.sealed
             else:
@@ -471,7 +434,8 @@ class Job:
                 counts.refused += isinstance(outcome.error, (wc.InvalidTag, FormatError))
             counts.done_bytes += outcome.item.size
             self.said("failed" if outcome.done is None else "done", outcome)
-        watch(counts)
+        if not self._preparing:
+            watch(counts)
 
     def _write_manifest(self, target: Target) -> None:
         """Gives the tree its manifest, of all that the journal has; removes parts of others."""
@@ -484,7 +448,16 @@ class Job:
             Entry(done.name, "file", done.mode, done.modified, done.size, done.sealed, done.head)
             for done in self.journal.rows(self._extension)
         )
-        write(sealed, entries, target.writing, self._others)
+
+        @contextlib.contextmanager
+        def writing(name: str) -> Iterator[Any]:
+            with target.writing(name) as file:
+                yield (hashed := Digested(file))
+                if name == NAME and self.work.prepares:  # before it appears
+                    self.journal.note(NAME, hashed.digest.hex())
+                    self.journal.save()
+
+        write(sealed, entries, writing, self._others)
         for name in parts:
             target.remove(name)
 

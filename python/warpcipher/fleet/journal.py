@@ -6,11 +6,12 @@
     file of the job's format under its key, whose plaintext is a JSON array of finished objects:
     [name, state of the source, mode, modified, plain bytes, sealed bytes, head]
 
-A later line replaces an earlier one of the same name. The context of a part is that of the job,
-00, "warpcipher.job.v1/journal", 00, and the name of the job: no part of another job passes, and
-what the journal says of heads may go into a manifest. A local journal grows by a part at a time; a
-kill leaves at most a part that is not whole, which the next run cuts off. An object of a store
-cannot grow: it is written again, whole, as long as that takes a small share of the time.
+or an object with `notes` of the job. A later line replaces an earlier one of the same name. The
+context of a part is that of the job, 00, "warpcipher.job.v1/journal", 00, and the name of the job:
+no part of another job passes, and what it says of heads may go into a manifest. A local journal
+grows by a part at a time; a kill leaves at most a part that is not whole, which the next run cuts
+off. An object of a store cannot grow: it is written again, whole, as long as that takes a small
+share of the time.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ class Journal:
             "CREATE TABLE done (name BLOB PRIMARY KEY, state TEXT, mode INT, modified INT,"
             " size INT, sealed INT, head TEXT) WITHOUT ROWID"
         )
-        self._new: list[Done] = []
+        self._new: list[Done | dict[str, str]] = []
+        self.notes: dict[str, str] = {}
+        """What the job itself keeps, by name. See `note`."""
         self._file: IO[bytes] | None = None
         self._end = len(MAGIC)
         self._next = time.monotonic() + LEAST_SECONDS
@@ -161,7 +164,9 @@ class Journal:
             )
         try:
             text = self._sealed.open_text(data, self._context)
-            lines = [Done(*fields) for fields in json.loads(text)]
+            lines = [
+                fields if isinstance(fields, dict) else Done(*fields) for fields in json.loads(text)
+            ]
         except (wc.InvalidTag, FormatError):
             if may_be_cut:
                 return False
@@ -172,12 +177,19 @@ class Journal:
         self._insert(lines)
         return True
 
-    def _insert(self, lines: list[Done]) -> None:
+    def _insert(self, lines: list[Done | dict[str, str]]) -> None:
+        for line in lines:
+            if isinstance(line, dict):
+                self.notes |= line
         with self._table:
             self._table.execute("BEGIN")
             self._table.executemany(
                 "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(os.fsencode(line.name), *line[1:]) for line in lines],
+                [
+                    (os.fsencode(line.name), *line[1:])
+                    for line in lines
+                    if not isinstance(line, dict)
+                ],
             )
 
     def keep(self, there: Iterable[tuple[str, int]], *, sealed: bool) -> None:
@@ -216,6 +228,11 @@ class Journal:
         self._new.append(done)
         if len(self._new) >= PART or time.monotonic() >= self._next:
             self.save()
+
+    def note(self, name: str, text: str) -> None:
+        """Keeps a text of the job, which the next part has."""
+        self.notes[name] = text
+        self._new.append({name: text})
 
     def save(self) -> None:
         """Writes what is new. Raises OSError."""

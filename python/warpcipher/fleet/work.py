@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import time
@@ -30,6 +31,8 @@ LONGEST_DELAY = 30.0
 NO_MODE = 0o644
 """Of an object of a store in a manifest, which has a mode for each file. A file that gets it back
 gets what the umask leaves."""
+PREPARED = "prepared "
+"""What a state in the journal begins with that is the new header of an object."""
 CHANGED = "the object changed while it was read"
 _FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError)
 
@@ -154,6 +157,12 @@ class Work:
         return self.task in ("rekey", "rewrap")
 
     @property
+    def prepares(self) -> bool:
+        """Whether a tree's headers are all made, and in the journal, before the first object is
+        replaced: a run that was killed goes on without a key that opens the new ones."""
+        return self.task == "rewrap" and self.in_place and self.bound
+
+    @property
     def makes_trees(self) -> bool:
         """Whether outputs are encrypted."""
         return self.changes_keys or self.task == "encrypt"
@@ -179,9 +188,11 @@ class Work:
         sealed: Sealed,
         item: Item,
         entry: Entry | None = None,
+        ready: Done | None = None,
         stopped: Callable[[], bool] = never,
     ) -> Outcome:
-        """entry: of an object in the manifest. Raises only what no object is the cause of."""
+        """entry: of an object in the manifest; ready: what was prepared of it. Raises only what no
+        object is the cause of."""
         start, attempt = time.perf_counter(), 0
         if self.bound and not {"", ".", ".."}.isdisjoint(item.name.split("/")):
             why = OSError(errno.EINVAL, "no tree has a file of a name with empty parts, . or ..")
@@ -190,7 +201,7 @@ class Work:
             attempt += 1
             error: Exception
             try:
-                done = self._once(sealed, item, entry, stopped)
+                done = self._once(sealed, item, entry, ready, stopped)
                 return Outcome(item, done, None, attempt, time.perf_counter() - start)
             except OSError as problem:
                 error = problem
@@ -210,11 +221,19 @@ class Work:
         return Outcome(item, None, error, attempt, time.perf_counter() - start)
 
     def _once(
-        self, sealed: Sealed, item: Item, entry: Entry | None, stopped: Callable[[], bool]
+        self,
+        sealed: Sealed,
+        item: Item,
+        entry: Entry | None,
+        ready: Done | None,
+        stopped: Callable[[], bool],
     ) -> Done:
         with self.items.open(item) as opened:
             if sealed.new is not None:
-                return self._change(_Change(sealed, sealed.new, item, entry, opened, stopped))
+                change = _Change(sealed, sealed.new, item, entry, opened, stopped)
+                if self.prepares:
+                    return self._prepare(change) if ready is None else self._finish(change, ready)
+                return self._change(change)
             options = self.options_of(sealed, item, opened)
             if isinstance(opened, Held):
                 return self._do_short(sealed, item, entry, options, opened.view)
@@ -332,21 +351,50 @@ class Work:
 
     def _rewrap(self, change: _Change) -> tuple[int, int, bytes]:
         """As `_rekey`; without a manifest nothing says the bytes of the text: 0."""
-        sealed, new, item, entry, opened, stopped = change
-        options = self.options_of(sealed, item, opened)
-        made = Rewrapped.of_object(
-            opened, sealed.key, new.key, sealed.format.name, options, self.keep
-        )
-        size = 0 if entry is None else entry.size
+        size = 0 if change.entry is None else change.entry.size
+        return size, *self._put_header(change, self._rewrapped(change))
+
+    def _rewrapped(self, change: _Change) -> Rewrapped:
+        sealed, opened = change.sealed, change.opened
+        options = self.options_of(sealed, change.item, opened)
+        name = sealed.format.name
+        return Rewrapped.of_object(opened, sealed.key, change.new.key, name, options, self.keep)
+
+    def _put_header(self, change: _Change, made: Rewrapped) -> tuple[int, bytes]:
+        """Writes an object with another header; returns its bytes, and the first of these."""
+        item = change.item
         place, out = self.items.place(item.name), self._output_place(item)
         how = {"replace": self.replace, "copy": self.copy}
         if made.is_copied_by_store(place, out, item.version or None, **how):
-            return size, item.size - made.size + len(made.header), made.begins
-        with self._writing(item, entry) as target:
-            made.write_to(writer := _Writer(target, stopped))
+            return item.size - made.size + len(made.header), made.begins
+        with self._writing(item, change.entry) as target:
+            made.write_to(writer := _Writer(target, change.stopped))
             if item.mode is not None and self.items.again(item).state != item.state:
                 raise OSError(errno.ESTALE, CHANGED)
-        return size, writer.count, writer.head
+        return writer.count, writer.head
+
+    def _prepare(self, change: _Change) -> Done:
+        """The header that an object will get, in the place of a state: nothing is written."""
+        item, entry = change.item, change.entry
+        _compare(entry, change.opened.read_at(0, HEAD_SIZE), item.size)
+        made = self._rewrapped(change)
+        if made.is_text:
+            raise ValueError("text (armor) in a tree cannot be replaced in place: take -o")
+        size = item.size - made.size + len(made.header)
+        done = self._done(item, entry, 0 if entry is None else entry.size, size, made.begins)
+        return done._replace(state=PREPARED + base64.b64encode(made.header).decode())
+
+    def _finish(self, change: _Change, ready: Done) -> Done:
+        """Gives an object the header that was prepared, unless an earlier run has."""
+        item, entry, opened = change.item, change.entry, change.opened
+        begins = opened.read_at(0, HEAD_SIZE)
+        if (item.size, head_of(begins)) != (ready.sealed, ready.head):
+            header = base64.b64decode(ready.state.removeprefix(PREPARED))
+            _compare(entry, begins, item.size)
+            old = item.size + len(header) - ready.sealed
+            self._put_header(change, Rewrapped.of_header(opened, old, header))
+            item = self.items.again(item)
+        return ready._replace(state=item.state)
 
     @contextlib.contextmanager
     def _writing(self, item: Item, entry: Entry | None) -> Iterator[Any]:
@@ -388,11 +436,11 @@ def _compare_size(entry: Entry | None, size: int) -> None:
         raise wc.InvalidTag(f"{size} bytes of plaintext, and the manifest says {entry.size}")
 
 
-def _compare(entry: Entry | None, begins: bytes | memoryview) -> None:
+def _compare(entry: Entry | None, begins: bytes | memoryview, sealed: int | None = None) -> None:
     """Raises ExchangedError where an object is not the one of the manifest. begins: its first
-    bytes."""
+    bytes; sealed: all of them, where no later check would miss some."""
     head = head_of(bytes(begins))
-    if entry is not None and head != entry.head:
+    if entry is not None and (head != entry.head or sealed not in (None, entry.sealed)):
         raise ExchangedError(
             "exchanged or renamed, of another tree, of another time, or damaged: the manifest "
             "lists another object there",

@@ -121,6 +121,15 @@ class Rewrapped:
         file.seek(len(beginning))
         return cls(file, key, new_key, format, options, keep, beginning)
 
+    @classmethod
+    def of_header(cls, file: Any, size: int, header: bytes) -> Rewrapped:
+        """A header that was made before for the file, in the place of `size` bytes."""
+        made = cls.__new__(cls)
+        made.is_text, made.size, made.header, made.begins = False, size, header, header
+        file.seek(size)
+        made._source, made._options = Source(file, b""), Options()
+        return made
+
     def is_copied_by_store(
         self, path: PathLike, out: PathLike, version: str | None, *, replace: bool, copy: bool
     ) -> bool:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .whole import Reader, Writer
 
 
+MARK = b"\0warpcipher.job.v1/key\0"
+"""What ends the context of a mark."""
+
+
 def open_regular(path: str, folder: int | None = None) -> int | None:
     """A descriptor of a regular file, not of a link; None for anything else, without waiting for
     the other end of a pipe. folder: a descriptor that `path` is relative to. Raises OSError."""
@@ -172,6 +176,29 @@ class Sealed:
         reader = io.BytesIO(sealed) if isinstance(sealed, bytes) else sealed
         self.decrypt(reader, text, self._bound(context))
         return text.getvalue()
+
+    def mark(self) -> str:
+        """Text by which `made` knows this key again. It says nothing of a secret key."""
+        import base64  # as hashlib: only jobs that change keys need them
+        import hashlib
+
+        if not self.can_open:
+            keys = self.key if isinstance(self.key, (list, tuple)) else [self.key]
+            return hashlib.sha256("\n".join(sorted(map(str, keys))).encode()).hexdigest()
+        sealed = io.BytesIO()
+        self.seal_text(b"", self.options.context + MARK, sealed)
+        return base64.b64encode(sealed.getvalue()).decode()
+
+    def made(self, mark: str) -> bool:
+        """Whether a mark is one of this key. Raises OSError."""
+        import base64
+
+        if not self.can_open:
+            return mark == self.mark()
+        with contextlib.suppress(wc.InvalidTag, FormatError, ValueError):
+            self.open_text(base64.b64decode(mark), self.options.context + MARK)
+            return True
+        return False
 
     def opens(self, source: int | ReadAt, options: Options) -> bool:
         """Whether the key opens the beginning of a file. source: a descriptor, which stays where it

@@ -18,8 +18,8 @@ from warpcipher import stores
 from warpcipher.cli.app import cli
 from warpcipher.fleet import journal, places
 from warpcipher.fleet.filters import pattern
-from warpcipher.fleet.job import ROOM, Threads, Todo
 from warpcipher.fleet.places import Item, Items
+from warpcipher.fleet.runner import ROOM, Threads, Todo
 from warpcipher.fleet.work import Outcome
 
 
@@ -494,7 +494,7 @@ def test_room_after_objects_that_changed() -> None:
     """What is done leaves as much as it took, though it is another version."""
 
     class Shorter:
-        def do(self, sealed: Any, item: Item, entry: Any, stopped: Any) -> Outcome:
+        def do(self, sealed: Any, item: Item, entry: Any, ready: Any, stopped: Any) -> Outcome:
             return Outcome(item._replace(size=1), None, OSError(), 2, 0.0)
 
     made: Any = Shorter()

@@ -21,7 +21,7 @@ from job_support import plain
 from step_store import Killed, StepStore, step_store
 from warpcipher import formats
 from warpcipher.cluster import objects
-from warpcipher.fleet import job, journal, work
+from warpcipher.fleet import journal, runner, work
 from warpcipher.fleet.work import Outcome, Work
 from warpcipher.formats import age, tink_keyset, tree_parts
 
@@ -360,7 +360,7 @@ def test_tasks_of_a_cluster_carry_no_key(
             self._task: objects.ObjectTask = pickle.loads(sent)  # noqa: S301
             self._done: list[Outcome] = []
 
-        def submit(self, todo: job.Todo) -> None:
+        def submit(self, todo: runner.Todo) -> None:
             self._done += self._task.do([todo])
 
         def has_room(self) -> bool:
