@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways between warpcipher's crypt4gh format and the package crypt4gh of its authors."""
+"""Both ways between warpcipher's crypt4gh format and the package crypt4gh of its authors, and what
+other programs wrote."""
 
 from __future__ import annotations
 
+import base64
 import io
 import logging
 import os
 from pathlib import Path
 
 import pytest
+import warpcipher as wc
 from format_cases import paint
 from warpcipher import formats
 from warpcipher.formats import crypt4gh
@@ -131,3 +134,78 @@ def test_files_that_the_peer_gave_to_another() -> None:
     plain = io.BytesIO()
     formats.decrypt_stream(io.BytesIO(out.getvalue()), plain, YOU)
     assert plain.getvalue() == paint(100)
+
+
+# By github.com/neicnordic/crypt4gh 1.14.0 (Go): a key under the passphrase "pässword", and an empty
+# file for it, which has one empty segment.
+GO_KEY = """-----BEGIN CRYPT4GH ENCRYPTED PRIVATE KEY-----
+YzRnaC12MQAGc2NyeXB0ABQAAAAA2K1UMWudcJM+5y9dVCkM7gARY2hhY2hhMjBf
+cG9seTEzMDUAPBn+0XgQ5jFgtLWtj5nJnoAb56+aNCl28STW9BoMEDCL38KoHdPx
+ND8oSdK51nroALqc0FzQE+vc3ljlYQ==
+-----END CRYPT4GH ENCRYPTED PRIVATE KEY-----
+"""
+GO_EMPTY = base64.b64decode(
+    "Y3J5cHQ0Z2gBAAAAAQAAAGwAAAAAAAAABvqYY29k0dl/UG0NcspT3OjS7GvqKu/zXPu3M9ahyF7B6gKzEhoRAsLPR1"
+    "g04lmpwdX0+s8GWirQM+Tqv75uOWxUx3TmX2M7pY+AZvCzO4mV17Xh50ZwNM+WenDSIhbKl9YIdz+G8+2m4Q9vv0rL"
+    "xJjPB106s39w9IgBeQMI57A="
+)
+# By crypt4gh-agent of htslib-crypt4gh 07ff7f9, for samtools: under the passphrase "hello", and one
+# of its tests, which is not encrypted.
+AGENT_KEYS = [
+    (
+        """-----BEGIN CRYPT4GH ENCRYPTED PRIVATE KEY-----
+YzRnaC12MQAGc2NyeXB0ABQAAAAAqs0E9T1rNYeAbO7pyMpYcQARY2hhY2hhMjBfcG9seTEzMDUAPDWraKK69GQ1IvLZ4UgmZ\
+/egWrZDO15B+QXrXxedfDIv2iVN0QlSjTCOvI/Hq8UJW91iFw2I21+DrDCuFwAA
+-----END CRYPT4GH ENCRYPTED PRIVATE KEY-----
+""",
+        "oYHyS+62MVsHtBn108CUkqaDgXBiuxYMq+KE6kirOw8=",
+    ),
+    (
+        """-----BEGIN CRYPT4GH PRIVATE KEY-----
+dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=
+-----END CRYPT4GH PRIVATE KEY-----
+""",
+        "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
+    ),
+]
+
+
+def test_keys_and_an_empty_file_of_go(tmp_path: Path) -> None:
+    assert crypt4gh.keys.is_secret_key(GO_KEY.encode())
+    reader = crypt4gh.SecretKey.parse(GO_KEY, "pässword")
+    sealed = tmp_path / "sealed"
+    sealed.write_bytes(GO_EMPTY)
+    formats.decrypt_file(sealed, tmp_path / "plain", reader)
+    assert (tmp_path / "plain").read_bytes() == b""
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_an_empty_final_segment(count: int, tmp_path: Path) -> None:
+    reader = crypt4gh.SecretKey.generate()
+    key, plain = os.urandom(32), paint(count * SEGMENT)
+    packet = peer_header.make_packet_data_enc(0, key)
+    packets = peer_header.encrypt(packet, [(0, os.urandom(32), reader.public_key.public)])
+    sealed = bytearray(peer_header.serialize(packets))
+    for number in range(count + 1):
+        nonce, text = os.urandom(12), plain[number * SEGMENT :][:SEGMENT]
+        sealed += nonce + wc.aead.ChaCha20Poly1305(key).encrypt(nonce, text, None)
+    (tmp_path / "sealed").write_bytes(sealed)
+    with formats.open(tmp_path / "sealed", reader) as file:
+        assert file.seek(0, os.SEEK_END) == len(plain)
+        file.seek(len(plain) // 2)
+        assert file.read() == plain[len(plain) // 2 :]
+    formats.decrypt_file(tmp_path / "sealed", tmp_path / "plain", reader)
+    assert (tmp_path / "plain").read_bytes() == plain
+    out = io.BytesIO()
+    with pytest.raises(formats.FormatError, match="truncated"):
+        formats.decrypt_stream(io.BytesIO(sealed[:-1]), out, reader)
+
+
+@pytest.mark.parametrize(("text", "public"), AGENT_KEYS)
+def test_keys_of_htslib(text: str, public: str) -> None:
+    data = text.encode()
+    phrase = "hello" if crypt4gh.keys.is_encrypted(data) else None
+    found = crypt4gh.SecretKey.parse(data, phrase).public_key.public
+    assert base64.b64encode(found).decode() == public
+    # Its agent takes the other label for a bare key.
+    assert ME.to_text("hello").startswith("-----BEGIN CRYPT4GH ENCRYPTED PRIVATE KEY-----\n")

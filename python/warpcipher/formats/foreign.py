@@ -48,7 +48,10 @@ def _key(description: str, hint: str) -> Foreign:
 
 _BEGINNINGS = (
     (rb"-----BEGIN PGP MESSAGE-----", _GPG),
-    (rb"-----BEGIN CRYPT4GH PRIVATE KEY-----", _key("a secret key of Crypt4GH", _IDENTITY)),
+    (
+        rb"-----BEGIN CRYPT4GH (?:ENCRYPTED )?PRIVATE KEY-----",
+        _key("a secret key of Crypt4GH", _IDENTITY),
+    ),
     (rb"-----BEGIN CRYPT4GH PUBLIC KEY-----", _key("a public key of Crypt4GH", _TO_IT)),
     (rb"-----BEGIN OPENSSH PRIVATE KEY-----", _key("a secret key of SSH", "ssh, ssh-keygen")),
     (rb"(?:\s*#[^\n]*\n)*\s*AGE-SECRET-KEY-", _key("an identity of age", _IDENTITY)),

@@ -35,6 +35,8 @@ class Layout:
                  it may be full, and it is empty only where the plaintext is (Tink, age, raw).
     max_chunks:  the most that the format allows.
     has_empty:   an empty plaintext has one empty chunk; otherwise it has none (Crypt4GH).
+    empty_final: the final chunk may be empty after full ones, too: some programs write one
+                 (Crypt4GH).
     """
 
     header_size: int
@@ -44,6 +46,7 @@ class Layout:
     final_short: bool
     max_chunks: int
     has_empty: bool = True
+    empty_final: bool = False
 
     def count_in(self, size: int, first: int, final: bool, *, sealed: bool) -> int:
         """The chunks in a piece of `size` bytes that begins with chunk number `first`. All are full
@@ -76,7 +79,7 @@ class Layout:
     def _check_final(self, index: int, length: int) -> None:
         """Raises FormatError where a final chunk, number `index`, cannot have `length` bytes of
         ciphertext."""
-        may_be_empty = self.final_short or (index == 0 and self.has_empty)
+        may_be_empty = self.final_short or self.empty_final or (index == 0 and self.has_empty)
         if length < self.overhead or (length == self.overhead and not may_be_empty):
             where = f"{length} bytes into" if length else "before"
             raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")

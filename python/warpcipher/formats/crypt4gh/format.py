@@ -36,6 +36,7 @@ def layout(header_size: int) -> Layout:
         final_short=False,
         max_chunks=1 << 47,
         has_empty=False,
+        empty_final=True,
     )
 
 

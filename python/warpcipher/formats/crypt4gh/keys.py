@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of Crypt4GH, and the files that hold them.
 
-    -----BEGIN CRYPT4GH PRIVATE KEY-----
+    -----BEGIN CRYPT4GH [ENCRYPTED] PRIVATE KEY-----
     base64 of "c4gh-v1" | KDF | rounds u32 BE, salt (only with a KDF) | cipher | key [| comment]
-    -----END CRYPT4GH PRIVATE KEY-----
+    -----END CRYPT4GH [ENCRYPTED] PRIVATE KEY-----
 
 Each part is its length, u16 BE, and its bytes. The KDF is "none", "scrypt" (N = 2^14, r = 8, p = 1)
 or "pbkdf2_hmac_sha256"; the cipher is "none" or "chacha20_poly1305": nonce 12 || ciphertext || tag.
-A file of a public key has its 32 bytes.
+A file of a public key has its 32 bytes, and so has one of a bare secret key of htslib's agent. That
+agent reads encrypted keys only as ENCRYPTED; the peers in Python, Rust and Go read both labels.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class SecretKey(Uncopied):
         key = curve25519.scrypt(_bytes(passphrase), salt, SCRYPT_LOG_N)
         sealed = nonce + curve25519.seal(key, nonce, self.secret)
         parts = (b"scrypt", bytes(4) + salt, b"chacha20_poly1305", sealed)
-        return _text(PRIVATE_KIND, MAGIC + b"".join(map(_part, parts)))
+        return _text(f"ENCRYPTED {PRIVATE_KIND}", MAGIC + b"".join(map(_part, parts)))
 
 
 def is_key(data: bytes) -> bool:
@@ -102,13 +103,14 @@ def is_key(data: bytes) -> bool:
 
 def is_secret_key(data: bytes) -> bool:
     """Whether this is the content of a file of a secret key."""
-    return data.lstrip().startswith(BEGINNING + PRIVATE_KIND.encode())
+    begins = (BEGINNING + kind.encode() for kind in (PRIVATE_KIND, f"ENCRYPTED {PRIVATE_KIND}"))
+    return data.lstrip().startswith(tuple(begins))
 
 
 def is_encrypted(data: bytes) -> bool:
     """Whether a passphrase is needed for a file of a secret key. Raises ValueError."""
-    kdf, _ = _take(_magicless(_body(data, PRIVATE_KIND)))
-    return kdf != b"none"
+    body = _body(data, PRIVATE_KIND)
+    return not _is_bare(body) and _take(_magicless(body))[0] != b"none"
 
 
 def _check_size(key: bytes) -> None:
@@ -133,18 +135,18 @@ def _body(data: bytes | str, kind: str) -> bytes:
     if len(text) > LONGEST:
         raise ValueError(f"more than {LONGEST} bytes: that is not a key of Crypt4GH")
     found = re.fullmatch(
-        rb"\s*-----BEGIN CRYPT4GH ([A-Z]+) KEY-----\s([A-Za-z0-9+/=\s]+)"
+        rb"\s*-----BEGIN CRYPT4GH ((?:ENCRYPTED )?([A-Z]+)) KEY-----\s([A-Za-z0-9+/=\s]+)"
         rb"-----END CRYPT4GH \1 KEY-----\s*",
         text,
     )
     if found is None:
         raise ValueError(f"no key of Crypt4GH: expected -----BEGIN CRYPT4GH {kind} KEY-----")
-    if found[1] != kind.encode():
+    if found[2] != kind.encode():
         raise ValueError(
-            f"a {found[1].decode().lower()} key of Crypt4GH, and expected was a {kind.lower()} one"
+            f"a {found[2].decode().lower()} key of Crypt4GH, and expected was a {kind.lower()} one"
         )
     try:
-        return base64.b64decode(b"".join(found[2].split()), validate=True)
+        return base64.b64decode(b"".join(found[3].split()), validate=True)
     except binascii.Error:
         raise ValueError("no key of Crypt4GH: its text is not base64") from None
 
@@ -161,6 +163,10 @@ def _take(data: bytes) -> tuple[bytes, bytes]:
     return data[2:end], data[end:]
 
 
+def _is_bare(data: bytes) -> bool:
+    return len(data) == curve25519.KEY_SIZE and not data.startswith(MAGIC)
+
+
 def _magicless(data: bytes) -> bytes:
     if not data.startswith(MAGIC):
         raise ValueError("no key of Crypt4GH: it does not begin with c4gh-v1")
@@ -168,6 +174,8 @@ def _magicless(data: bytes) -> bytes:
 
 
 def _opened(data: bytes, passphrase: str | bytes | None) -> bytes:
+    if _is_bare(data):
+        return data
     kdf, rest = _take(_magicless(data))
     options = b""
     if kdf != b"none":
