@@ -6,7 +6,6 @@ from __future__ import annotations
 import collections
 import functools
 import gc
-import itertools
 import os
 from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
@@ -221,7 +220,6 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            args = _in_long(self.get_params(ctx), args)
             rest = super().parse_args(ctx, [*args])
             if not ctx.resilient_parsing:
                 self._refuse_twice(ctx, args)
@@ -275,35 +273,3 @@ class Command(click.Command):
 def command(*codes: int, who: str = "") -> Callable[[Callable[..., Any]], Command]:
     """Makes a command whose help ends as `epilog` says."""
     return click.command(cls=Command, epilog=epilog(*codes, who=who))
-
-
-def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:
-    """The arguments with the long name for each short option that stands by itself. click looks for
-    it among the long ones first, then seeks some that are like it, for an error that nobody sees: 3
-    ms of a command."""
-    known = {
-        name: parameter
-        for parameter in parameters
-        if isinstance(parameter, click.Option)
-        for name in parameter.opts
-    }
-    done: list[str] = []
-    rest = iter(args)
-    for argument in rest:
-        option = known.get(argument)
-        if option is None:
-            done.append(argument)
-            if _may_be_option(argument) and "=" not in argument:
-                break  # several options in one word, or an unknown one: click handles these
-            continue
-        done.append(next((name for name in option.opts if name.startswith("--")), argument))
-        if not option.is_flag and not option.count:
-            values = list(itertools.islice(rest, option.nargs))
-            done += values
-            if any(map(_may_be_option, values)):
-                break  # where the value is optional this is none, and click knows
-    return [*done, *rest]
-
-
-def _may_be_option(argument: str) -> bool:
-    return argument.startswith("-") and argument != "-"
