@@ -28,12 +28,17 @@ def kind(value: object) -> str:
     return type(value).__name__
 
 
-def require_int(name: str, value: object) -> int:
-    """As Python's own, whose width nothing limits: NumPy's are integers too. TypeError."""
+def require_int(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
+    """As Python's own, whose width nothing limits: NumPy's are integers too. TypeError; ValueError
+    below `least` or above `most`, which has a `least`."""
     try:
-        return int(operator.index(value))  # type: ignore[arg-type]
+        number = int(operator.index(value))  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
+    if least is not None and not least <= number <= (number if most is None else most):
+        end = "or more" if most is None else f"to {most}"
+        raise ValueError(f"{name} is {number}: expected {least} {end}")
+    return number
 
 
 def require_number(name: str, value: object) -> float:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
@@ -38,14 +39,12 @@ class Handle(Uncopied, Generic[ResultT]):
     4
     """
 
-    __slots__ = ("_array", "_index", "_library", "_out", "_status", "_view", "_written")
+    __slots__ = ("_finish", "_held", "_index", "_status", "_written")
 
-    def __init__(self, index: int, library: Any, array: Any, view: Any, out: Any) -> None:
+    def __init__(self, index: int, held: Any, finish: Callable[[int], Any] | None) -> None:
         self._index = index
-        self._library = library  # of out, or of the array made; None for bytes
-        self._array = array  # made by the batch for the result
-        self._view = view  # the memory that the run writes to
-        self._out = out  # given by the caller
+        self._held = held  # the memory that the run writes to
+        self._finish = finish  # makes the result; None: it is bytes, those held
         self._status: _native.Status | None = None
         self._written = 0
 
@@ -66,15 +65,10 @@ class Handle(Uncopied, Generic[ResultT]):
             )
         if self._status != _native.Status.OK:
             _native.raise_for_status(self._status, f"message {self._index}: ")
-        if self._out is not None:
-            result = _later.load("arrays").written_part(
-                self._library, self._out, self._view, self._written
-            )
-        elif self._library is not None:
-            result = _later.load("arrays").finished(self._library, self._array, self._written)
+        if self._finish is not None:
+            result = self._finish(self._written)
         else:
-            data = self._array
-            result = data if len(data) == self._written else data[: self._written]
+            result = self._held[: self._written]  # itself where all of it was written
         return result  # type: ignore[no-any-return]  # `Batch.add` says of which type
 
     def __repr__(self) -> str:
@@ -175,16 +169,12 @@ class Batch(Uncopied):
             raise RuntimeError("this batch has run: make a new one for more messages")
         decrypt, padded = is_decrypt(direction), is_padded(padding)
         shared_key = self._share_key(algorithm, key)
-        library = made = None
+        finish = None
         source, target = data, out
         if out is not None or type(data) not in PLAIN:
-            library, source, target, made = self._place(
-                shared_key, decrypt, padded, data, out, tag_length
-            )
+            source, target, finish = self._place(shared_key, decrypt, padded, data, out, tag_length)
         held = self._messages.add(shared_key, decrypt, padded, source, target, iv, aad, tag_length)
-        handle: Handle[Any] = Handle(
-            len(self._handles), library, held if made is None else made, held, out
-        )
+        handle: Handle[Any] = Handle(len(self._handles), held, finish)
         self._handles.append(handle)
         return handle
 
@@ -239,23 +229,16 @@ class Batch(Uncopied):
 
     def _place(
         self, key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
-    ) -> tuple[Any, Any, Any, Any]:
-        """Views of data and out, and the array made for the result if out was not given."""
+    ) -> tuple[Any, Any, Any]:
+        """Views of data and out, and what makes the result, as `arrays.placed`."""
         arrays = _later.load("arrays")
         library = arrays.library_of(data, "data")
         stream = arrays.choose_stream(library, data, None)
-        source = library.view(data, "data", stream, False)
+        found = arrays.placed(key, decrypt, padded, library, data, out, tag_length, stream)
         device = library.device(data)
         if device is not None:
             self._streams.append((stream, device))
-        if out is not None:
-            library = arrays.library_of(out, "out")
-            return library, source, library.view(out, "out", stream, True), None
-        if library is arrays.BUFFERS:
-            return None, source, None, None
-        size = _native.output_size(key, decrypt, padded, arrays.size_of(source), tag_length)
-        made = library.empty(size, data, None)
-        return library, source, library.view(made, "out", stream, True), made
+        return found  # type: ignore[no-any-return]
 
     def _share_key(self, algorithm: AlgorithmName, key: Buffer | _native.Key) -> _native.Key:
         """One `Key` for equal bytes: schedules are made once, and nonces used twice are found."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -17,7 +16,7 @@ from typing import Any, Literal, TypeVar, overload
 from . import _later, _native
 from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction, SubmitOptions, Unpack
 from ._uncopied import Closed, Uncopied
-from .arguments import PLAIN, is_decrypt, is_padded, make_key
+from .arguments import PLAIN, is_decrypt, is_padded, make_key, require_int
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -25,16 +24,6 @@ _at_work: set[_native.Queue] = set()
 
 
 _ANY = (1 << 64) - 1
-
-
-def _check_limit(name: str, value: int, least: int, most: int) -> None:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
-    if not least <= number <= most:
-        expected = f"{least} or more" if most == _ANY else f"{least} to {most}"
-        raise ValueError(f"{name} is {number}: expected {expected}")
 
 
 def _microseconds(timeout: float | None) -> int:
@@ -195,11 +184,11 @@ class Queue(Closed):
             ("max_delay_us", max_delay_us, 0, 3_600_000_000),
             ("memory_limit", memory_limit, 1, _ANY),
         ):
-            _check_limit(name, value, least, most)
+            require_int(name, value, least, most)
         if max_in_flight is None:
             max_in_flight = 0  # as the native queue says it
         else:
-            _check_limit("max_in_flight", max_in_flight, 1, 64)
+            require_int("max_in_flight", max_in_flight, 1, 64)
         self._native = _native.Queue(
             engine, max_bytes, max_messages, max_delay_us, memory_limit, max_in_flight
         )
@@ -344,15 +333,6 @@ def _place(
     library = arrays.library_of(data, "data")
     if library.device(data) is not None:
         raise ValueError("data lies on a GPU, where a queue takes host memory: use a Batch")
-    source = library.view(data, "data", 0, False)
-    if out is not None:
-        library = arrays.library_of(out, "out")
-        if library.device(out) is not None:
-            raise ValueError("data lies in host memory and out on a GPU: both must lie in the host")
-        view = library.view(out, "out", 0, True)
-        return source, view, partial(arrays.written_part, library, out, view)
-    if library is arrays.BUFFERS:
-        return source, None, None
-    size = _native.output_size(key, decrypt, padded, arrays.size_of(source), tag_length)
-    made = library.empty(size, data, None)
-    return source, library.view(made, "out", 0, True), partial(arrays.finished, library, made)
+    if out is not None and arrays.library_of(out, "out").device(out) is not None:
+        raise ValueError("data lies in host memory and out on a GPU: both must lie in the host")
+    return arrays.placed(key, decrypt, padded, library, data, out, tag_length, 0)  # type: ignore[no-any-return]

@@ -8,14 +8,13 @@ shipped defaults and a rule of thumb hold.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import _native
 from ._types import AlgorithmName
-from .arguments import is_decrypt
+from .arguments import is_decrypt, require_int
 
 GPUS = {
     "t4": (7, 5, 40, 65536),
@@ -28,6 +27,9 @@ GPUS = {
 }
 """GPUs that `explain` knows where they are not here: compute capability, multiprocessors, bytes of
 shared memory that a block may ask for."""
+
+
+_MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def explain(
     if engine not in ("cuda", "cpu"):
         raise ValueError(f"engine is {engine!r}: expected 'cuda' or 'cpu'")
     if engine == "cpu":
-        known = algorithm, is_decrypt(direction), _counted("size", size)
+        known = algorithm, is_decrypt(direction), require_int("size", size, 0, _MOST)
         subject, candidates = _native.explain_cpu(*known)
         return (_decision(subject, candidates),)
     made_up = None
@@ -163,21 +165,13 @@ def explain(
     found = _native.explain(
         algorithm,
         is_decrypt(direction),
-        _counted("messages", messages),
-        _counted("size", size),
-        _counted("keys", keys),
-        _counted("device", device, 1 << 31),
+        require_int("messages", messages, 0, _MOST),
+        require_int("size", size, 0, _MOST),
+        require_int("keys", keys, 0, _MOST),
+        require_int("device", device, 0, (1 << 31) - 1),
         made_up,
     )
     return tuple(_decision(subject, candidates) for subject, candidates in found)
-
-
-def _counted(name: str, value: int, bound: int = 1 << 63) -> int:
-    """The value as an int; below `bound` and not negative."""
-    number = operator.index(value)
-    if not 0 <= number < bound:
-        raise ValueError(f"{name} is {number}: expected 0 to {bound - 1}")
-    return number
 
 
 def _decision(subject: str, candidates: Iterable[tuple[str, str, bool, str]]) -> Decision:

@@ -20,11 +20,11 @@ from .messages import (
     finished,
     is_on_device,
     library_of,
+    placed,
     size_of,
-    written_part,
 )
 
 __all__ = [
     "BUFFERS", "aead_crypt", "choose_stream", "crypt", "device_column", "finished", "is_on_device",
-    "library_of", "size_of", "stream_pointer", "wait", "written_part",
+    "library_of", "placed", "size_of", "stream_pointer", "wait",
 ]  # fmt: skip

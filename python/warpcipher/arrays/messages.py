@@ -4,6 +4,8 @@ as views for the native module, and results as arrays of the caller's library.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import _native
@@ -66,6 +68,31 @@ def finished(library: Library, array: Any, size: int) -> Any:
     """The user's array for one that `empty` made, of which `size` bytes were written."""
     whole = library.finish(array)
     return whole if len(whole) == size else library.head(whole, size)
+
+
+def placed(
+    key: _native.Key,
+    decrypt: bool,
+    padded: bool,
+    library: Library,
+    data: Any,
+    out: Any,
+    tag_length: int,
+    stream: int,
+) -> tuple[Any, Any, Callable[[int], Any] | None]:
+    """Views of `data`, which is of that library, and of `out`; and what makes the result, given the
+    bytes written: None where both are bytes."""
+    source = library.view(data, "data", stream, False)
+    if out is not None:
+        library = library_of(out, "out")
+        target = library.view(out, "out", stream, True)
+        return source, target, partial(written_part, library, out, target)
+    if library is BUFFERS:
+        return source, None, None
+    made = library.empty(
+        _native.output_size(key, decrypt, padded, size_of(source), tag_length), data, None
+    )
+    return source, library.view(made, "out", stream, True), partial(finished, library, made)
 
 
 def crypt(

@@ -22,7 +22,7 @@ from .. import _later, _native, stores
 from .._descriptors import open_seekable
 from .._types import Data, PathLike, StreamLike
 from .._uncopied import Uncopied
-from ..arguments import PLAIN
+from ..arguments import PLAIN, require_int
 from .base import Decryptor, Format, Options, wipe
 from .edits import Kept
 from .layout import FormatError, Layout
@@ -458,8 +458,7 @@ class DecryptedFile(Uncopied, io.BufferedReader):
         Raises as `read_chunks`; then nothing is handed out.
         """
         for name, value in (("offset", offset), ("length", length)):
-            if value < 0:
-                raise ValueError(f"{name} is {value}: expected 0 or more")
+            require_int(name, value, 0)
         if offset + length > self.raw.size:
             raise ValueError(
                 f"the range [{offset}, +{length}) leaves the file, which has {self.raw.size} bytes"

@@ -32,8 +32,7 @@ def candidates_from_scores(scores: Scores, keep: int = 256) -> Candidates:
     """
     if not isinstance(scores, Mapping):
         raise TypeError(f"the scores are {kind(scores)}: expected a mapping from bytes to theirs")
-    if require_int("keep", keep) < 1:
-        raise ValueError(f"keep is {keep}, expected 1 or more")
+    require_int("keep", keep, 1)
     kept: dict[int, list[tuple[int, float]]] = {}
     for given_position, given in scores.items():
         position = require_int("the position of a byte with scores", given_position)

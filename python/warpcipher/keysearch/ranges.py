@@ -75,11 +75,9 @@ def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | No
     TypeError for anything but an int."""
     start = require_int("start", start)
     if count is not None:
-        count = require_int("count", count)
+        count = require_int("count", count, 1)
     if not 0 <= start < keys:
         raise ValueError(f"start is {start}: the keys are numbered 0 to {keys - 1}")
-    if count is not None and count < 1:
-        raise ValueError(f"count is {count}, expected 1 or more")
     end = keys if count is None else min(keys, start + count)
     if shard is None:
         return start, end

@@ -153,7 +153,7 @@ class Keys(Uncopied):
         >>> dpf.Keys.from_google(mine.to_google(), 9).to_bytes() == mine.to_bytes()
         True
         """
-        width = _checked_bits(bits)
+        width = require_int("bits", bits, 0, MOST_BITS)
         depth = _native.dpf_record_size("aes-128-mmo", group, width) // 16 - 3
         decoded = [google.decode(bytes(memoryview(key)), depth, group) for key in keys]
         if len({party for party, _ in decoded}) != 1:
@@ -182,13 +182,6 @@ class Keys(Uncopied):
         return self._prg, self._group, self._bits, self._party, self._records
 
 
-def _checked_bits(bits: int) -> int:
-    width = require_int("bits", bits)
-    if not 0 <= width <= MOST_BITS:
-        raise ValueError(f"bits is {bits}: expected 0 to {MOST_BITS}")
-    return width
-
-
 def generate(
     points: Any,
     values: Any = None,
@@ -212,7 +205,7 @@ def generate(
     >>> dpf.evaluate(mine, [4, 5]) + dpf.evaluate(theirs, [4, 5])
     array([[  0, 100]], dtype=uint32)
     """
-    width = _checked_bits(bits)
+    width = require_int("bits", bits, 0, MOST_BITS)
     count = len(points)
     values = [1] * count if values is None else values
     random = bytearray(os.urandom(32 * count))
@@ -339,9 +332,7 @@ def answer(
         if len(shape) < 2 or 0 in shape:
             raise ValueError("record_size is not given: expected it, or a table of (records, ...)")
         record_size = size_of(source) // shape[0]
-    size = require_int("record_size", record_size)
-    if size < 1:
-        raise ValueError(f"record_size is {record_size}: expected 1 or more")
+    size = require_int("record_size", record_size, 1)
     made = where.empty(size * len(keys), table, asked) if out is None else out
     target = (where if out is None else library_of(out, "out")).view(made, "out", pointer, True)
     _native.dpf_answer(keys._held(), source, size, target, engine, pointer)

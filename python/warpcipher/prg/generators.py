@@ -44,9 +44,7 @@ def expand(
     >>> prg.expand(bytes(16)).hex()
     'd0396d138a9c9cd403754d1f1e6a221b775c9bd851ae5a89ebb7c8595f73a235'
     """
-    count = require_int("children", children)
-    if not 1 <= count <= 4:
-        raise ValueError(f"children is {children}: expected 1 to 4")
+    count = require_int("children", children, 1, 4)
 
     def call(source: Any, target: Any, pointer: int) -> None:
         _native.prg_expand(source, target, prg, count, engine, pointer)
@@ -72,9 +70,7 @@ def tree(
     >>> prg.tree(bytes(16), 1) == prg.expand(bytes(16))
     True
     """
-    levels = require_int("depth", depth)
-    if not 0 <= levels <= 40:
-        raise ValueError(f"depth is {depth}: expected 0 to 40")
+    levels = require_int("depth", depth, 0, 40)
 
     def call(source: Any, target: Any, pointer: int) -> None:
         _native.prg_tree(source, target, prg, levels, engine, pointer)

@@ -456,9 +456,7 @@ class Generator(Source):
 
     def bytes(self, size: int) -> builtins.bytes:
         """`size` random bytes, as a bytes object."""
-        size = require_int("size", size)
-        if not 0 <= size <= STREAM_SIZE:
-            raise ValueError(f"size is {size}: expected 0 to {STREAM_SIZE}")
+        size = require_int("size", size, 0, STREAM_SIZE)
         out = bytearray(size)
         self._fill(out, "bytes", 0, 1, None)
         found = builtins.bytes(out)

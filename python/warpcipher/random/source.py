@@ -187,9 +187,7 @@ class Source:
 
     def _spawn(self, count: int, keyed: bool) -> list[Self]:
         """keyed: whether the parts of a generator without a key have their keys for good."""
-        count = require_int("count", count)
-        if count < 0:
-            raise ValueError(f"count is {count}: expected 0 or more")
+        count = require_int("count", count, 0)
         if not self._keyed:
             return [self._like(self._replace_key(), keyed) for _ in range(count)]
         with self._enter():
