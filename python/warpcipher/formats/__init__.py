@@ -28,7 +28,7 @@ from .._types import PathLike
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .edits import Kept
 from .file_chunks import read_chunks
-from .files import decrypt_file, encrypt_file, reading
+from .files import decrypt_file, encrypt_file, options_in_a_tree, reading
 from .layout import FormatError, Layout
 from .reader import DecryptedFile, DecryptingReader, SeekableReader, open_place
 from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
@@ -82,13 +82,6 @@ def open(
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
     return DecryptedFile(raw)
-
-
-def _in_a_tree(path: PathLike, key: object, chosen: Format, options: Options) -> Options | None:
-    """The options of a file that does not open by itself; None where it has no tree."""
-    from .sealed import Sealed
-
-    return Sealed(key, chosen, options).options_in_place(path)
 
 
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
@@ -166,7 +159,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
         try:
             decryptor, source = _open_checked(chosen, key, file, options)
         except (wc.InvalidTag, FormatError) as refusal:
-            if (bound := _in_a_tree(path, key, chosen, options)) is None:
+            if (bound := options_in_a_tree(path, key, chosen, options)) is None:
                 error: wc.InvalidTag | FormatError = refusal
                 if named and named[0].format != chosen.name:
                     error = FormatError(

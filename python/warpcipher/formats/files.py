@@ -86,9 +86,7 @@ def decrypt_file(
         except (wc.InvalidTag, FormatError):
             if not reader.seekable() or writer.tell():
                 raise
-            from .sealed import Sealed
-
-            if (bound := Sealed(key, chosen, options).options_in_place(source)) is None:
+            if (bound := options_in_a_tree(source, key, chosen, options)) is None:
                 raise
             reader.seek(0)
             return decrypt_stream(
@@ -106,11 +104,18 @@ def reading(path: PathLike, key: object, chosen: Format, options: Options) -> De
     try:
         return opened(options)
     except (wc.InvalidTag, FormatError):
-        from .sealed import Sealed
-
-        if (bound := Sealed(key, chosen, options).options_in_place(path)) is None:
+        if (bound := options_in_a_tree(path, key, chosen, options)) is None:
             raise
         return opened(bound)
+
+
+def options_in_a_tree(
+    path: PathLike, key: object, chosen: Format, options: Options
+) -> Options | None:
+    """The options of a file that does not open by itself; None where it has no tree."""
+    from .sealed import Sealed  # most files are in none
+
+    return Sealed(key, chosen, options).options_in_place(path)
 
 
 @contextlib.contextmanager
