@@ -85,41 +85,30 @@ class Settings:
         for name in self.algorithms:
             wc.find_algorithm(name)
         quick = self.quick
-        return Effective(
-            algorithms=tuple(dict.fromkeys(self.algorithms or ALGORITHMS)),
-            directions=tuple(dict.fromkeys(self.directions)),
-            sizes=tuple(sorted(set(self.sizes or (QUICK_SIZES if quick else SIZES)))),
-            residences=tuple(dict.fromkeys(self.residences)),
-            engines=_usable(self.engines),
-            message=self.message,
-            repetitions=repetitions_of(self.repetitions, quick),
-            row_seconds=self.row_seconds or (0.2 if quick else 1.5),
-            least_seconds=0.0005 if quick else 0.005,
-            device=self.device,
-            folder=self.folder or tempfile.gettempdir(),
-            against=self.against,
-        )
+        filled = {
+            "algorithms": tuple(dict.fromkeys(self.algorithms or ALGORITHMS)),
+            "directions": tuple(dict.fromkeys(self.directions)),
+            "sizes": tuple(sorted(set(self.sizes or (QUICK_SIZES if quick else SIZES)))),
+            "residences": tuple(dict.fromkeys(self.residences)),
+            "engines": _usable(self.engines),
+            "repetitions": repetitions_of(self.repetitions, quick),
+            "row_seconds": self.row_seconds or (0.2 if quick else 1.5),
+            "folder": self.folder or tempfile.gettempdir(),
+        }
+        return Effective(**{**vars(self), **filled}, least_seconds=0.0005 if quick else 0.005)
 
 
-@dataclass(frozen=True)
-class Effective:
+@dataclass(frozen=True, kw_only=True)
+class Effective(Settings):
     """The settings with every default filled in; a report holds them.
 
     least_seconds: a repetition is as many calls as take this long.
     """
 
-    algorithms: tuple[str, ...]
-    directions: tuple[str, ...]
-    sizes: tuple[int, ...]
-    residences: tuple[str, ...]
-    engines: tuple[str, ...]
-    message: int | None
     repetitions: int
     row_seconds: float
-    least_seconds: float
-    device: int
     folder: str
-    against: str | None
+    least_seconds: float
 
 
 @dataclass(frozen=True)
