@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .._uncopied import Uncopied
@@ -56,35 +57,21 @@ class Password(Uncopied):
         return bytearray(hashlib.pbkdf2_hmac(self.digest, text, salt, self.iterations, size))
 
 
-class Base64Reader:
-    """The file inside of base64, in lines of any length."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._block = memoryview(bytearray(BLOCK))
-        self._text = b""
-        self._decoded = memoryview(b"")
-        self._at_end = False
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not self._decoded and not self._at_end:
-            self._decode()
-        count = min(len(buffer), len(self._decoded))
-        buffer[:count] = self._decoded[:count]
-        self._decoded = self._decoded[count:]
-        return count
-
-    def _decode(self) -> None:
-        count = read_whole(self._reader, self._block)
-        self._at_end = count < BLOCK
-        text = self._text + b"".join(bytes(self._block[:count]).split())
+def decoded(reader: Reader) -> Iterator[bytes]:
+    """The file inside of base64 in lines of any length, in parts. Raises FormatError."""
+    block = memoryview(bytearray(BLOCK))
+    text, at_end = b"", False
+    while not at_end:
+        count = read_whole(reader, block)
+        at_end = count < BLOCK
+        text += b"".join(bytes(block[:count]).split())
         # The last four characters may have padding: they wait until all is read.
-        whole = len(text) if self._at_end else max(len(text) - 4, 0) // 4 * 4
-        part, self._text = text[:whole], text[whole:]
+        whole = len(text) if at_end else max(len(text) - 4, 0) // 4 * 4
+        part, text = text[:whole], text[whole:]
         try:
-            if not self._at_end and b"=" in part:
+            if not at_end and b"=" in part:
                 raise binascii.Error
-            self._decoded = memoryview(base64.b64decode(part, validate=True))
+            yield base64.b64decode(part, validate=True)
         except binascii.Error:
             raise FormatError(
                 "the base64 is malformed: it was cut, goes on after its padding, or has characters "

@@ -27,8 +27,8 @@ from . import base
 from .base import Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt, key_bytes, wipe
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
-from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Password
-from .whole import Reader, TextWriter, Writer
+from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Password, decoded
+from .whole import Parts, Reader, TextWriter, Writer
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
@@ -370,7 +370,7 @@ class Raw(Format):
         return RawDecryptor(key, bytes(prefix[:PROBE_SIZE]), options)
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
-        return Base64Reader(reader) if prefix.startswith(BASE64_MAGIC) else None
+        return Parts(decoded(reader)) if prefix.startswith(BASE64_MAGIC) else None
 
     def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
         return TextWriter(writer) if options.armor else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
@@ -73,6 +73,24 @@ class Digested:
     def _add(self, data: memoryview, count: int | None) -> int | None:
         self._hash.update(data[: count or 0])
         self.count += count or 0
+        return count
+
+
+class Parts:
+    """A file of parts that come one after the other."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts = parts
+        self._part = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not self._part:
+            if (part := next(self._parts, None)) is None:
+                return 0
+            self._part = memoryview(part)
+        count = min(len(buffer), len(self._part))
+        buffer[:count] = self._part[:count]
+        self._part = self._part[count:]
         return count
 
 

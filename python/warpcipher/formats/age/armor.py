@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+from collections.abc import Iterator
 
 from ...keys.decode import in_utf16
 from ..layout import FormatError
@@ -71,92 +72,65 @@ def armored(writer: Writer) -> TextWriter:
     return TextWriter(writer, BEGIN + b"\n", END + b"\n")
 
 
-class ArmorReader:
-    """The file inside of text."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._text = b""
-        self._at_end = False
-        self._decoded = memoryview(b"")
-        self._line = 0
-        self._last = False
-        self._begun = False
-        self._short_line = False
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not self._decoded:
-            if self._begun and self._last:
-                return 0
-            self._decode()
-        count = min(len(buffer), len(self._decoded))
-        buffer[:count] = self._decoded[:count]
-        self._decoded = self._decoded[count:]
-        return count
-
-    def _fill(self) -> None:
-        block = bytearray(BLOCK)
-        count = read_whole(self._reader, memoryview(block))
-        self._at_end = count < BLOCK
-        self._text += block[:count]
-
-    def _decode(self) -> None:
-        """Decodes the lines that are there."""
-        if not self._at_end:
-            self._fill()
-        if not self._begun:
-            self._text = self._text.removeprefix(MARK).lstrip(SPACE)
-        lines = self._text.split(b"\n")
-        rest = lines.pop()  # a line that has not ended
-        self._text = b"" if self._at_end else rest
-        if self._at_end and rest:
-            lines.append(rest)
-        decoded = []
+def decoded(reader: Reader) -> Iterator[bytes]:
+    """The file inside of text, in parts. Raises FormatError."""
+    block = memoryview(bytearray(BLOCK))
+    text, number, at_end = b"", 0, False
+    begun = is_short = False
+    while not at_end:
+        count = read_whole(reader, block)
+        at_end = count < BLOCK
+        text += block[:count]
+        if not begun:
+            text = text.removeprefix(MARK).lstrip(SPACE)
+        lines = text.split(b"\n")
+        text = b"" if at_end and lines[-1] else lines.pop()  # a line that has not ended
+        part: list[bytes] = []
         for place, line in enumerate(lines):
-            self._line += 1
+            number += 1
             line = line.removesuffix(b"\r")
-            if not self._begun:
-                if line != BEGIN:
-                    raise self._malformed(f"its first line is not {BEGIN.decode()}")
-                self._begun = True
-            elif line == END:
-                self._last = True
-                self._check_end(b"\n".join(lines[place + 1 :]) + self._text)
-                break
-            else:
-                decoded.append(self._decode_line(line))
-        if self._at_end and not self._last:
-            raise FormatError("truncated: the armor has no line " + END.decode())
-        if not self._begun and len(self._text) > BLOCK:
-            raise self._malformed(f"its first line is not {BEGIN.decode()}")
-        if len(self._text) > COLUMNS + 1 and not self._last:
-            raise self._malformed(f"a line has more than {COLUMNS} characters")
-        self._decoded = memoryview(b"".join(decoded))
-
-    def _decode_line(self, line: bytes) -> bytes:
-        if self._short_line:
-            raise self._malformed("a line follows one that is shorter than the others")
-        if not line or len(line) > COLUMNS:
-            raise self._malformed(f"a line has {len(line)} characters, expected 1 to {COLUMNS}")
-        try:
-            data = base64.b64decode(line, validate=True)
-        except binascii.Error:
-            data = None
-        if data is None or base64.b64encode(data) != line:
-            raise self._malformed("a line is not canonical base64")
-        self._short_line = len(data) < TextWriter.LINE
-        return data
-
-    def _check_end(self, rest: bytes) -> None:
-        """Nothing but white space follows."""
-        while True:
-            if rest.strip(SPACE):
-                raise self._malformed("something follows its last line")
-            if self._at_end:
+            if line == END and begun:
+                yield b"".join(part)
+                _check_end(b"\n".join([*lines[place + 1 :], text]), reader, number)
                 return
-            self._text = b""
-            self._fill()
-            rest = self._text
+            if begun:
+                if is_short:
+                    raise _malformed("a line follows one that is shorter than the others", number)
+                part.append(_decoded_line(line, number))
+                is_short = len(part[-1]) < TextWriter.LINE
+            elif line != BEGIN:
+                raise _malformed(f"its first line is not {BEGIN.decode()}", number)
+            begun = True
+        if not begun and len(text) > BLOCK:
+            raise _malformed(f"its first line is not {BEGIN.decode()}", number)
+        if len(text) > COLUMNS + 1:
+            raise _malformed(f"a line has more than {COLUMNS} characters", number)
+        yield b"".join(part)
+    raise FormatError("truncated: the armor has no line " + END.decode())
 
-    def _malformed(self, why: str) -> FormatError:
-        return FormatError(f"malformed armor, line {self._line}: {why}")
+
+def _decoded_line(line: bytes, number: int) -> bytes:
+    if not line or len(line) > COLUMNS:
+        raise _malformed(f"a line has {len(line)} characters, expected 1 to {COLUMNS}", number)
+    try:
+        data = base64.b64decode(line, validate=True)
+    except binascii.Error:
+        data = None
+    if data is None or base64.b64encode(data) != line:
+        raise _malformed("a line is not canonical base64", number)
+    return data
+
+
+def _check_end(rest: bytes, reader: Reader, number: int) -> None:
+    """Nothing but white space follows."""
+    block = memoryview(bytearray(BLOCK))
+    while True:
+        if rest.strip(SPACE):
+            raise _malformed("something follows its last line", number)
+        if not (count := read_whole(reader, block)):
+            return
+        rest = bytes(block[:count])
+
+
+def _malformed(why: str, number: int) -> FormatError:
+    return FormatError(f"malformed armor, line {number}: {why}")

@@ -22,7 +22,7 @@ import warpcipher as wc
 
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError
-from ..whole import Reader, TextWriter, Writer
+from ..whole import Parts, Reader, TextWriter, Writer
 from . import armor, header, key_files, payload, ssh
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
 from .ssh import SshIdentity, SshRecipient
@@ -192,7 +192,7 @@ class Age(Format):
         return parsed.size, header.build(file_key, stanzas)
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
-        return armor.ArmorReader(reader) if armor.is_armor(prefix) else None
+        return Parts(armor.decoded(reader)) if armor.is_armor(prefix) else None
 
     def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
         return armor.armored(writer) if options.armor else None
