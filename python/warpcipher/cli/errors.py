@@ -65,7 +65,7 @@ EPILOG = epilog(*_OF_FEW)
 # over in silence is not what somebody meant. Of others, such as --engine, the last counts.
 _ONCE = frozenset((
     "key_file", "key_env", "key_fd", "key_command", "kms", "key_hex", "iv_hex", "new_key",
-    "new_key_env", "new_key_command", "new_kms", "passphrase_env", "passphrase_fd",
+    "new_key_file", "new_key_env", "new_key_command", "new_kms", "passphrase_env", "passphrase_fd",
     "new_passphrase_env", "new_passphrase_fd", "new_context", "context", "context_hex",
     "aad_prefix", "output",
 ))  # fmt: skip

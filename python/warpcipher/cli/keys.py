@@ -77,12 +77,16 @@ class Choice:
     """The name in errors of the option of `file`."""
 
     @classmethod
-    def take(cls, given: dict[str, Any]) -> Choice:
-        """Takes the options out of a command's arguments. Raises CliError if there are two."""
-        values = {name: given.pop(f"key_{name}") for name in ("file", "env", "fd", "command")}
+    def take(cls, given: dict[str, Any], new: str = "") -> Choice:
+        """Takes the options out of a command's arguments. new: "new_" of those of a key that takes
+        the place of another. Raises CliError if there are two."""
+        names = ("file", "env", "command") if new else ("file", "env", "fd", "command")
+        values = {name: given.pop(f"{new}key_{name}") for name in names}
+        option = "--new-key" if new else "--key"
         if sum(value is not None for value in values.values()) > 1:
-            raise usage("give one key: one of --key, --key-env, --key-fd and --key-command")
-        choice = cls(**values, kms=given.pop("kms"))
+            *some, last = (option, *(f"{option}-{name}" for name in names[1:]))
+            raise usage(f"give one key: one of {', '.join(some)} and {last}")
+        choice = cls(**values, kms=None if new else given.pop("kms"), option=option)
         if choice.kms is not None and not choice:
             raise usage("--kms decrypts a keyset: name it, with --key FILE")
         return choice

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# The names are text that the user gave, as everywhere here:
 """The options of the key that takes the place of another: of `rewrap` and `rekey`."""
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import warpcipher as wc
 
 from . import keys
-from .errors import shown, usage
+from .errors import as_usage, shown, usage
 from .jobs import STANDARD
 from .options import option
 from .recipients import People, passphrase_options, recipient_options
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
     from warpcipher.formats.sealed import Sealed
 
 KEY = (
-    option("--new-key FILE", "The new key file, or JSON Web Keys; - is standard input."),
+    option(
+        "--new-key new_key_file FILE", "The new key file, or JSON Web Keys; - is standard input."
+    ),
     option("--new-key-env NAME", "It is in this environment variable."),
     option("--new-key-command COMMAND", "Take it from this command's output."),
 )
@@ -41,12 +42,7 @@ class NewKeys:
     @classmethod
     def take(cls, given: dict[str, Any]) -> NewKeys:
         """Takes the options out of a command's arguments. Raises CliError."""
-        values = [given.pop(f"new_key{suffix}") for suffix in ("", "_env", "_command")]
-        if sum(value is not None for value in values) > 1:
-            raise usage("give the new keys: one of --new-key, --new-key-env and --new-key-command")
-        file, env, command = values
-        choice = keys.Choice(file=file, env=env, command=command, option="--new-key")
-        made = cls(choice, People.take(given, "new_"))
+        made = cls(keys.Choice.take(given, "new_"), People.take(given, "new_"))
         if made.choice and made.people:
             raise usage("give one new key: --new-key, or age's: -r, -R, --new-passphrase")
         return made
@@ -117,8 +113,6 @@ class RekeySettings(Settings):
         if self.new_context is not None:
             context = os.fsencode(self.new_context)
         options = wc.formats.Options(context, engine=self.engine, armor=self.new_armor)
-        try:
+        with as_usage():
             options.check(chosen)
-        except ValueError as error:
-            raise usage(str(error)) from None
         return Sealed(key, chosen, options)

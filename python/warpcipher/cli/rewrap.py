@@ -85,7 +85,7 @@ def rewrap(
     is_url = os.path.isdir(path) or any(map(stores.is_url, (path, output)))
     if is_url and new_kms is not None:
         raise usage("--new-kms takes the file of a keyset")
-    has_new = any(given[f"new_key{suffix}"] for suffix in ("", "_env", "_command"))
+    has_new = any(given[f"new_key_{name}"] for name in ("file", "env", "command"))
     is_model = has_new and format_name == "auto" and _is_model(path)
     if is_url and not is_model:
         given |= {"output": output, "force": force, "format_name": format_name}

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import _later, keys
+from ..keys.decode import Expected
 from .base import Buffer, Decryptor, Format, Options
 from .layout import FormatError
 
@@ -172,7 +173,7 @@ def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, obje
     return resolve("auto", key), key
 
 
-def wanted(name: str, algorithm: str | None, named: str | None = None) -> dict[str, Any]:
+def wanted(name: str, algorithm: str | None, named: str | None = None) -> Expected:
     """The arguments of `keys.resolve` for the key of a format ("auto": of any). named: what an
     error calls the algorithm. Raises as `key_sizes`."""
     sizes = key_sizes(name, algorithm)

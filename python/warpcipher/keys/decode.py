@@ -10,7 +10,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Collection
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 Encoding: TypeAlias = Literal["auto", "raw", "hex", "base64"]
 
@@ -111,6 +111,15 @@ def _identify_json(document: dict[str, object]) -> str | None:
     if not {"key", "keyring"} & document.keys():
         return "JSON, and no Tink keyset"
     return None
+
+
+class Expected(TypedDict, total=False):
+    """The keywords that say what a key may be: `decode` has their meaning."""
+
+    sizes: Collection[int]
+    keyset: bool
+    identities: bool
+    what: str
 
 
 def decode(

@@ -7,7 +7,8 @@ import abc
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
-from .decode import Encoding, decode
+from .._types import Unpack
+from .decode import Encoding, Expected, decode
 
 KeyId: TypeAlias = "str | bytes | int | None"
 """The file's name of its key: text, bytes (Parquet's key metadata) or a number; None: nothing."""
@@ -33,28 +34,10 @@ class KeySource(abc.ABC):
     def read(self, key_id: KeyId) -> bytes | bytearray:
         """The content of the source, not yet decoded. Raises ValueError, OSError."""
 
-    def resolve(
-        self,
-        key_id: KeyId = None,
-        *,
-        sizes: Collection[int] = (),
-        keyset: bool = True,
-        identities: bool = False,
-        what: str = "a key",
-    ) -> bytes:
+    def resolve(self, key_id: KeyId = None, **expected: Unpack[Expected]) -> bytes:
         """The key. Arguments and errors as for `warpcipher.keys.resolve`."""
-        return bytes(
-            decode(
-                self.read(key_id),
-                self.name,
-                encoding=self.encoding,
-                sizes=sizes,
-                keyset=keyset,
-                identities=identities,
-                text=self.text,
-                what=what,
-            )
-        )
+        found = self.read(key_id)
+        return bytes(decode(found, self.name, encoding=self.encoding, text=self.text, **expected))
 
     def __repr__(self) -> str:
         return f"<key of {self.name}>"

@@ -170,7 +170,11 @@ def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("--new-key", "new"), 2, "give the file's keys"),
         (("--key", "old"), 2, "give the new keys: one of"),
-        (("--key", "old", "--new-key", "new", "--new-key-env", "X"), 2, "give the new keys"),
+        (
+            ("--key", "old", "--new-key", "new", "--new-key-env", "X"),
+            2,
+            "one of --new-key, --new-key-env",
+        ),
         (("--key", "-", "--new-key", "-"), 2, "both keys"),
         (("--key", "old", "--new-key", "new", "-f"), 2, "--force is for --output"),
         (("--key", "old", "--new-key", "raw"), 2, "raw: the keys are not JSON"),
