@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_support import run
 from format_cases import paint, streaming_key
-from warpcipher import formats
-from warpcipher.formats import Keyset
+from warpcipher import formats, keys
+from warpcipher.formats import FormatError, Keyset
 from warpcipher.formats.tink import layout
 
 tink = pytest.importorskip("tink", reason="needs the tink package")
 from tink import (  # noqa: E402
     cleartext_keyset_handle,
     json_proto_keyset_format,
+    proto_keyset_format,
     secret_key_access,
     streaming_aead,
 )
@@ -163,3 +166,26 @@ def test_tink_refuses_what_is_refused_here() -> None:
     for damaged in (sealed[:4096], sealed[:-1], sealed + b"x", sealed[:4096] + sealed[8192:]):
         with pytest.raises(tink.TinkError):
             open_with_tink(keyset.to_json(), damaged)
+
+
+@every_template
+def test_binary_keysets(template: str, tmp_path: Path) -> None:
+    handle = tink.new_keyset_handle(getattr(streaming_aead.streaming_aead_key_templates, template))
+    data = proto_keyset_format.serialize(handle, secret_key_access.TOKEN)
+    keyset = Keyset.from_binary(data)
+    text = json_proto_keyset_format.serialize(handle, secret_key_access.TOKEN)
+    assert keyset == Keyset.from_json(text) == Keyset.from_json(keys.decode(data, "a test"))
+    assert open_with_tink(text, seal(data, b"text")) == b"text"
+    for size in range(len(data)):
+        with pytest.raises(FormatError, match="keyset"):
+            Keyset.from_binary(data[:size])
+    path = tmp_path / "keyset"
+    path.write_bytes(data)
+    (tmp_path / "sealed").write_bytes(seal_with_tink(text, b"text"))
+    formats.decrypt_file(
+        tmp_path / "sealed", tmp_path / "plain", keys.from_file(path), options=OPTIONS
+    )
+    assert (tmp_path / "plain").read_bytes() == b"text"
+    assert str(keyset.primary_key_id).encode() in run("keyset", path, cwd=tmp_path).stdout
+    refused = run("keyset", "--rotate", path, cwd=tmp_path, expect=2)
+    assert b"is binary, and JSON is written: give -o" in refused.stderr

@@ -160,9 +160,9 @@ def keyset(
 ) -> None:
     """List the keys of a Tink keyset, or change which of them encrypts and which decrypt.
 
-    FILE is a keyset of streaming keys in cleartext JSON, as `keygen --format tink` and tinkey write
-    it. The primary key encrypts; every enabled key decrypts. One change a call; FILE is replaced in
-    one step. The list never shows a key.
+    FILE is a keyset of streaming keys in cleartext, JSON or binary, as `keygen --format tink` and
+    tinkey write it. The primary key encrypts; every enabled key decrypts. One change a call; FILE
+    is replaced in one step. The list never shows a key.
 
     \b
     warpcipher keyset keyset.json
@@ -181,7 +181,7 @@ def keyset(
         raise usage("-o is for a changed keyset: give --rotate or another change")
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
-    found = _read(path)
+    found = _read(path, is_replaced=bool(changes) and output is None)
     if rotate or add:
         found = found.rotated(template) if rotate else found.added(template)
     for name, number in asked:
@@ -201,11 +201,15 @@ _CHANGES: dict[str, Callable[[wc.formats.Keyset, int], wc.formats.Keyset]] = {
 }
 
 
-def _read(path: str) -> wc.formats.Keyset:
+def _read(path: str, *, is_replaced: bool) -> wc.formats.Keyset:
     if path == keys.STANDARD:
         raise usage("a keyset is a file: give its name")
     data = keys.content_of(path, "FILE", secret=True)
     with as_usage(shown(path)):
+        if data[:1] == b"\x08":
+            if is_replaced:
+                raise usage(f"{shown(path)} is binary, and JSON is written: give -o")
+            return wc.formats.Keyset.from_binary(data)
         return wc.formats.Keyset.from_json(data)
 
 

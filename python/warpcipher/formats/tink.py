@@ -21,6 +21,7 @@ import os
 
 import warpcipher as wc
 
+from ..keys.decode import json_of_binary
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, wipe
 from .chunks import ChunkDecryptor, ChunkEncryptor, aes, sealing
 from .layout import FormatError, Layout
@@ -81,10 +82,12 @@ def _sealing(key: StreamingKey, header: bytes, options: Options) -> wc._native.S
 
 
 def as_keyset(key: object) -> Keyset:
-    """A Keyset, or the text of a cleartext JSON keyset."""
+    """A Keyset, or a cleartext one as JSON or binary."""
     if isinstance(key, Keyset):
         return key
     if isinstance(key, (str, bytes, bytearray)):
+        if not isinstance(key, str) and key[:1] == b"\x08":
+            return Keyset.from_binary(key)
         return Keyset.from_json(key)
     raise TypeError(f"format tink takes a Keyset or its JSON text as key, got {type(key).__name__}")
 
@@ -115,7 +118,8 @@ class Tink(Format):
         if isinstance(key, (bytes, bytearray)):
             start = bytes(key[:64])
             # One random key of 256 begins so too, and is another format's.
-            return start.lstrip()[:1] == b"{" and start.isascii()
+            is_text = start.lstrip()[:1] == b"{" and start.isascii()
+            return is_text or json_of_binary(key) is not None
         return isinstance(key, Keyset)
 
     def primary(self, key: object) -> object:

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from .. import _protobuf
 from .._errors import explained
 from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
+from ..keys.decode import json_of_binary
 from .layout import FormatError
 
 TYPE_URL_PREFIX = "type.googleapis.com/google.crypto.tink."
@@ -202,6 +203,14 @@ class Keyset(Uncopied):
         keys = (_parse_entry(place, entry) for place, entry in enumerate(entries))
         known = tuple(key for key in keys if key is not None)
         return cls(known, _uint32(document, "primaryKeyId", "the keyset"))
+
+    @classmethod
+    def from_binary(cls, data: bytes | bytearray) -> Keyset:
+        """Parses a cleartext keyset of Tink's BinaryKeysetWriter or TinkProtoKeysetFormat. Raises
+        FormatError; its text shows no key material."""
+        if (text := json_of_binary(data)) is None:
+            raise FormatError("this is not a cleartext Tink keyset in binary")
+        return cls.from_json(text)
 
     def to_json(self) -> str:
         """The cleartext JSON keyset as Tink's JsonKeysetReader takes it. It holds the keys: guard

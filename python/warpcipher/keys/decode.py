@@ -10,7 +10,9 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Collection
-from typing import Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
+
+from .. import _protobuf
 
 Encoding: TypeAlias = Literal["auto", "raw", "hex", "base64"]
 
@@ -122,6 +124,32 @@ class Expected(TypedDict, total=False):
     what: str
 
 
+def json_of_binary(data: bytes | bytearray) -> bytes | None:
+    """The JSON of a cleartext Tink keyset in binary, the message Keyset of tink.proto; None for
+    anything else."""
+    if data[:1] != b"\x08" or b"type.googleapis.com/google.crypto.tink." not in data[:200]:
+        return None
+    import base64
+    import json
+
+    def named(message: Any, *names: str) -> dict[str, Any]:
+        return {names[number - 1]: value for number, value in _protobuf.fields(message)}
+
+    try:
+        fields = list(_protobuf.fields(bytes(data)))
+        entries = []
+        for number, value in fields:
+            if number == 2:
+                entry = named(value, "keyData", "status", "keyId", "outputPrefixType")
+                key = named(entry["keyData"], "typeUrl", "value", "keyMaterialType")
+                key["typeUrl"] = key["typeUrl"].decode("ascii")
+                key["value"] = base64.b64encode(key["value"]).decode("ascii")
+                entries.append({**entry, "keyData": key})
+        return json.dumps({"primaryKeyId": dict(fields)[1], "key": entries}).encode()
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
 def decode(
     data: bytes | bytearray,
     name: str,
@@ -137,10 +165,10 @@ def decode(
 
     name: what holds them, for errors. encoding: "auto" finds it by the length, in the order hex,
     base64, raw. sizes: that a key may have, in bytes; empty: those of all algorithms, with an
-    encoding named any. keyset: whether a Tink keyset in JSON may stand for the key; it is returned
-    as it is. identities: whether secret keys of age or Crypt4GH may, which are returned as they are
-    too. text: raw bytes are not expected unless the encoding says so. what: how an error calls
-    what was expected.
+    encoding named any. keyset: whether a Tink keyset may stand for the key; JSON is returned as it
+    is, a binary one as JSON. identities: whether secret keys of age or Crypt4GH may, which are
+    returned as they are too. text: raw bytes are not expected unless the encoding says so. what:
+    how an error calls what was expected.
     Raises ValueError, which says what was found and never shows it.
 
     >>> from warpcipher import keys
@@ -165,6 +193,8 @@ def decode(
             if keyset:
                 return bytearray(stripped)
             raise ValueError(f"{name} holds a Tink keyset; {expected}")
+        if keyset and (found_json := json_of_binary(data)):
+            return bytearray(found_json)
         if identities and not (sizes or keyset):
             raise ValueError(f"{name} holds {_shape(data, stripped)}; {expected}")
     readings = _readings(data, stripped, encoding, text)
