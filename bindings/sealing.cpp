@@ -134,15 +134,18 @@ class FileSealing {
     });
   }
 
-  std::size_t copy(bool encrypts, int source, std::uint64_t source_offset, int target, std::uint64_t target_offset,
-                   std::uint64_t first, std::size_t count) const {
+  nb::tuple copy(bool encrypts, int source, std::uint64_t source_offset, int target, std::uint64_t target_offset,
+                 std::uint64_t first, std::size_t count) const {
     const Descriptor from(source), to(target);
-    const GilReleased released;
-    const std::uint64_t len = sealing_.begin_of(first + count) - sealing_.begin_of(first);
-    const RegularChunks columns = RegularChunks::whole(sealing_, first, count, len, false);
-    const Direction direction = encrypts ? Direction::encrypt : Direction::decrypt;
-    return copy_chunks(engine_, {columns.chunks(), direction, from.number(), to.number(), source_offset, target_offset},
-                       Signals());
+    const CopiedChunks done = [&] {
+      const GilReleased released;
+      const std::uint64_t len = sealing_.begin_of(first + count) - sealing_.begin_of(first);
+      const RegularChunks columns = RegularChunks::whole(sealing_, first, count, len, false);
+      const Direction direction = encrypts ? Direction::encrypt : Direction::decrypt;
+      return copy_chunks(
+          engine_, {columns.chunks(), direction, from.number(), to.number(), source_offset, target_offset}, Signals());
+    }();
+    return nb::make_tuple(done.count, done.read_error, done.write_error);
   }
 
  private:
@@ -221,9 +224,9 @@ void bind_sealing(nb::module_& m) {
       .def("copy", &FileSealing::copy, nb::arg("encrypts"), nb::arg("source"), nb::arg("source_offset"),
            nb::arg("target"), nb::arg("target_offset"), nb::arg("first"), nb::arg("count"),
            nb::sig("def copy(self, encrypts: bool, source: int, source_offset: int, target: int, target_offset: int, "
-                   "first: int, count: int) -> int"),
+                   "first: int, count: int) -> tuple[int, int, int]"),
            "Encrypts or decrypts `count` full chunks from number `first` on from file to file, and returns how many "
-           "are done: fewer where something failed.");
+           "are done; where they are fewer, also the errno of a read or of a write that failed.");
 }
 
 }  // namespace warpcipher::python

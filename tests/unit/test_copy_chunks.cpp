@@ -79,7 +79,7 @@ class CopyChunks : public testing::Test {
     put(plain_, text_);
     test::before_preadv = before_read;
     test::before_pwritev = before_write;
-    EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_), count);
+    EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_).count, count);
     writes_are_slow = true;
   }
   ~CopyChunks() override {
@@ -91,8 +91,8 @@ class CopyChunks : public testing::Test {
 
   using File = std::unique_ptr<std::FILE, Closing>;
 
-  std::size_t copy(Direction direction, const File& source, const File& target, std::uint64_t source_offset = 0,
-                   std::uint64_t target_offset = 0) {
+  CopiedChunks copy(Direction direction, const File& source, const File& target, std::uint64_t source_offset = 0,
+                    std::uint64_t target_offset = 0) {
     return copy_chunks(
         "cpu", {chunks_, direction, fileno(source.get()), fileno(target.get()), source_offset, target_offset}, {});
   }
@@ -130,7 +130,7 @@ TEST_F(CopyChunks, AllBeforeADamagedChunkIsWritten) {
     byte ^= 1;
     ASSERT_EQ(pwrite(fileno(sealed_.get()), &byte, 1, place), 1);
     ASSERT_EQ(ftruncate(fileno(back_.get()), 0), 0);
-    EXPECT_EQ(copy(Direction::decrypt, sealed_, back_), damaged);
+    EXPECT_EQ(copy(Direction::decrypt, sealed_, back_).count, damaged);
     expect_text_before(damaged);
     byte ^= 1;
     ASSERT_EQ(pwrite(fileno(sealed_.get()), &byte, 1, place), 1);
@@ -141,10 +141,12 @@ TEST_F(CopyChunks, AllBeforeAFailedWriteIsWritten) {
   for (const int fine : {0, 1, 9}) {
     ASSERT_EQ(ftruncate(fileno(back_.get()), 0), 0);
     writes_left = fine;
-    const std::size_t done = copy(Direction::decrypt, sealed_, back_);
+    const CopiedChunks done = copy(Direction::decrypt, sealed_, back_);
     writes_left = -1;
-    EXPECT_LT(done, count);
-    expect_text_before(done);
+    EXPECT_LT(done.count, count);
+    EXPECT_EQ(done.read_error, 0);
+    EXPECT_EQ(done.write_error, ENOSPC);
+    expect_text_before(done.count);
   }
 }
 
@@ -155,8 +157,8 @@ TEST_F(CopyChunks, TheSystemCopiesFromAndToTheSamePlaceInAPage) {
   for (std::uint64_t plain_offset = 0; plain_offset < 4096; plain_offset += 61) {
     for (const std::uint64_t sealed_offset : {plain_offset, plain_offset + 16, plain_offset + 33, plain_offset + 63}) {
       copies = shifted_copies = 0;
-      EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_, plain_offset, sealed_offset), count);
-      EXPECT_EQ(copy(Direction::decrypt, sealed_, back_, sealed_offset, plain_offset), count);
+      EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_, plain_offset, sealed_offset).count, count);
+      EXPECT_EQ(copy(Direction::decrypt, sealed_, back_, sealed_offset, plain_offset).count, count);
       ASSERT_EQ(shifted_copies, 0u) << plain_offset << ' ' << sealed_offset;
       ASSERT_EQ(copies, 4u);
     }
@@ -189,7 +191,9 @@ TEST_F(CopyChunks, LongChunksHaveFewerThreads) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // others begin meanwhile
     return EIO;
   };
-  EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_), 0u);
+  const CopiedChunks done = copy(Direction::encrypt, plain_, sealed_);
+  EXPECT_EQ(done.count, 0u);
+  EXPECT_EQ(done.read_error, EIO);
   EXPECT_EQ(readers.size(), 1u);
 }
 

@@ -107,7 +107,9 @@ class PieceCipher(Uncopied, abc.ABC):
     def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
         """Processes the next `count` chunks, all full and none the final one, from one file to
         another: descriptors, and where in them the chunks begin. Returns how many are done, fewer
-        where something failed: `process` says what. Raises EngineError, MemoryError."""
+        where something failed: `process` says what. An encryption, whose numbers of chunks may not
+        be used again, raises the OSError of a read or write itself, with the descriptor as its
+        `filename`. Raises EngineError, MemoryError."""
         raise NotImplementedError
 
     @abc.abstractmethod

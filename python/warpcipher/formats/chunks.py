@@ -4,6 +4,7 @@ seals its chunks, said once (`sealing`), and the encryptor and decryptor of piec
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import warpcipher as wc
@@ -144,8 +145,11 @@ class _Chunks(PieceCipher):
     def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
         if self._next + count >= self.layout.max_chunks:
             raise self.layout.too_long()
-        done = self._sealing.copy(self._encrypts, *source, *target, self._next, count)
+        done, *errors = self._sealing.copy(self._encrypts, *source, *target, self._next, count)
         self._next += done
+        for error, (file, _) in zip(errors, (source, target), strict=True):
+            if error and self._encrypts:
+                raise OSError(error, os.strerror(error), file)
         return done
 
     def close(self) -> None:

@@ -105,6 +105,9 @@ class Copy:
                 report(self.consumed)
                 self.ended_early = done < wanted
                 left = 0 if self.ended_early else left - done
+        except OSError as error:
+            file = self._target if error.filename == target else self._source
+            raise OSError(error.errno, error.strerror, getattr(file, "path", None)) from None
         finally:
             # Threads may have written chunks after the first one that is not done.
             with contextlib.suppress(OSError):

@@ -83,12 +83,12 @@ class SealingFile {
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(full - next_, chunks_of_a_copy));
       const auto columns =
           RegularChunks::whole(sealing_, next_, wanted, wanted * std::uint64_t{Cobblestone::chunk_len}, false);
-      const std::size_t done = copy_chunks(
+      const CopiedChunks done = copy_chunks(
           engine_, {columns.chunks(), Direction::encrypt, source_, target_, source_offset, target_offset}, {});
-      if (done != wanted) return false;
-      next_ += done;
-      source_offset += done * Cobblestone::chunk_len;
-      target_offset += done * sealed_chunk_len;
+      if (done.count != wanted) return false;
+      next_ += wanted;
+      source_offset += wanted * Cobblestone::chunk_len;
+      target_offset += wanted * sealed_chunk_len;
     }
     return lseek(source_, static_cast<off_t>(source_offset), SEEK_SET) >= 0 &&
            lseek(target_, static_cast<off_t>(target_offset), SEEK_SET) >= 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -70,16 +71,16 @@ class Copying {
   }
 
   // Those before are done: pieces are given out in order, and a thread finishes the one that it has.
-  void end_before(std::size_t chunk) {
+  void end_before(const CopiedChunks& done) {
     work_.stop();
     const std::lock_guard lock(mutex_);
-    done_ = std::min(done_, chunk);
+    if (done.count < done_.count) done_ = done;
   }
 
   void interrupted() const { work_.check(true); }
 
   template <class Body>
-  std::size_t run(std::size_t threads, Body&& body) {
+  CopiedChunks run(std::size_t threads, Body&& body) {
     work_.run(threads, std::forward<Body>(body));
     return done_;
   }
@@ -89,7 +90,8 @@ class Copying {
   const std::size_t piece_len_ = most_of_a_piece();
   FileWork work_;
   std::mutex mutex_;
-  std::size_t next_ = 0, done_ = copy_.chunks.count;
+  std::size_t next_ = 0;
+  CopiedChunks done_{copy_.chunks.count};
   std::uint64_t source_offset_ = copy_.source_offset, target_offset_ = copy_.target_offset;
 };
 
@@ -109,9 +111,11 @@ class CopyWorker {
       const bool encrypts = copy_.direction == Direction::encrypt;
       in_.place(piece.source_offset, encrypts ? plain : sealed);
       out_.place(piece.target_offset, encrypts ? sealed : plain);
-      const bool is_done = move(preadv, copy_.source, in_, piece.source_offset) && transform(piece) &&
-                           move(pwritev, copy_.target, out_, piece.target_offset);
-      if (!is_done) return copying_.end_before(piece.first);
+      if (!move(preadv, copy_.source, in_, piece.source_offset)) return copying_.end_before({piece.first, errno, 0});
+      if (!transform(piece)) return copying_.end_before({piece.first});
+      if (!move(pwritev, copy_.target, out_, piece.target_offset)) {
+        return copying_.end_before({piece.first, 0, errno != 0 ? errno : ENOSPC});
+      }
     }
   }
 
@@ -175,8 +179,8 @@ class CopyWorker {
 
 }  // namespace
 
-std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
-                        const std::function<void(bool interrupted)>& check) {
+CopiedChunks copy_chunks(std::string_view engine, const ChunkCopy& copy,
+                         const std::function<void(bool interrupted)>& check) {
   const SealedChunks& c = copy.chunks;
   if (!c.algorithm().is_aead() || c.has_mac() || c.ivs.size() != c.count * c.iv_len ||
       std::ranges::any_of(c.lengths, [](std::uint64_t len) { return len == 0 || len > most_buffer_len; })) {

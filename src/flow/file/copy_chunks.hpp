@@ -25,14 +25,19 @@ struct ChunkCopy {
   std::uint64_t source_offset, target_offset;
 };
 
-// Copies chunks in order, as far as it goes: returns how many are in the target whole, and checked if they were
-// decrypted. Fewer than all where the source ends, a read or a write fails or a tag does not match; what the target
-// holds after them is then of no meaning. check: called on the caller's thread between pieces; may throw, and ends the
-// call so.
+// Chunks that are in the target whole, and checked if they were decrypted. Fewer than all where the source ends, a tag
+// does not match, or a read or a write fails, with this errno; what the target holds after them is then of no meaning.
+struct CopiedChunks {
+  std::size_t count;
+  int read_error = 0, write_error = 0;
+};
+
+// Copies chunks in order, as far as it goes. check: called on the caller's thread between pieces; may throw, and ends
+// the call so.
 //
 // Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}.
-std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
-                        const std::function<void(bool interrupted)>& check);
+CopiedChunks copy_chunks(std::string_view engine, const ChunkCopy& copy,
+                         const std::function<void(bool interrupted)>& check);
 
 // Consecutive chunks of a regular file, encrypted or decrypted from memory to memory: for sources and sinks that are
 // only read and written in order, and for the checks of a file's beginning.

@@ -4,6 +4,7 @@ place in the file and what is wrong with it."""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from pathlib import Path
@@ -228,6 +229,39 @@ def test_a_full_disk_is_the_error_of_the_write(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+class _Full:
+    """The disk is full, until the unfinished chunks are cut off."""
+
+    def __init__(self, sealing: Any) -> None:
+        self.process, self.copies = sealing.seal, sealing.copies
+
+    def __getattr__(self, name: str) -> Any:
+        return self.process
+
+    def copy(self, *_: object) -> tuple[int, int, int]:
+        return 2, 0, errno.ENOSPC
+
+
+def test_a_disk_that_is_full_for_a_moment_is_the_error_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "plain"
+    plain.write_bytes(bytes(200 * CHUNK))
+    sealing = chunks._Chunks._sealing.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(chunks._Chunks, "_sealing", property(lambda self: _Full(sealing(self))))
+
+    class Named(io.FileIO):
+        path = "its name"
+
+        def passed(self, count: int) -> None:
+            self.seek(count, os.SEEK_CUR)
+
+    with plain.open("rb") as reader, Named(tmp_path / "sealed", "w") as writer:
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
+            encrypt(reader, writer, "age")
+        assert caught.value.filename == "its name"
 
 
 def test_what_is_no_plain_pair_of_files_goes_the_other_way(
