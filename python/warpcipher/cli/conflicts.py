@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
-# ruff: noqa: PTH116, PTH118
+# ruff: noqa: PTH112, PTH116, PTH118, PTH120
 """Refuses a run whose outputs would replace its key, its inputs or each other.
 
 Files are compared by device and inode, so that links and several ways to one folder do not hide
@@ -73,6 +73,7 @@ def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool =
         _keep_inputs(plan, kept)
     for key_file in key_files:
         _keep(kept, key_file, "the key file")
+    _refuse_inside_inputs(plan)
     folders = Folders()
     entries: dict[Entry, str] = {}
     existing: dict[Identity, str] = {}
@@ -100,6 +101,25 @@ def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool =
         # A file with one link has one name, however spelt: some file systems take A for a.
         if status.st_nlink == 1:
             _take(existing, identity_of(status), source, path)
+
+
+def _refuse_inside_inputs(plan: Plan) -> None:
+    """A tree in its own input would be an input of the next run."""
+    roots = {
+        identity_of(os.stat(path)): path
+        for tree in plan.trees
+        for path in ([tree.source] if tree.source else tree.inputs.values())
+        if os.path.isdir(path)
+    }
+    for tree in plan.trees:
+        above = os.path.realpath(tree.target)
+        while above != (above := os.path.dirname(above)):
+            with contextlib.suppress(OSError):
+                if (root := roots.get(identity_of(os.stat(above)))) is not None:
+                    raise usage(
+                        f"{shown(tree.target)} is inside of the input {shown(root)}, so the next "
+                        "run would take it too: name an output elsewhere with -o"
+                    )
 
 
 def _keep_inputs(plan: Plan, kept: Kept) -> None:

@@ -215,6 +215,20 @@ def test_deep_outputs(folder: Path) -> None:
     assert (len(deep.missing), deep.name) == (depth, "a")
 
 
+@pytest.mark.parametrize("inputs", [("tree",), ("tree", "a"), ("link", "a")])
+def test_a_tree_is_not_written_into_its_input(folder: Path, inputs: tuple[str, ...]) -> None:
+    (folder / "tree/sub").mkdir(parents=True)
+    (folder / "link").symlink_to("tree")
+    for output in ("tree/new", "tree/sub/new/deep", "link/new"):
+        for how in ((), ("--no-manifest",)):
+            refuse(
+                folder,
+                *("encrypt", "--key", "key", *how, "-o", output, *inputs),
+                text=f"{output} is inside of the input {inputs[0]}, so the next run",
+            )
+    run("encrypt", "--key", "key", "-o", "beside", *inputs, cwd=folder)
+
+
 def test_refused_run_makes_no_folder(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/a").write_bytes(b"other")
