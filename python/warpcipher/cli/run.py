@@ -57,14 +57,22 @@ class RunOptions:
         """Raises CliError for options that contradict each other."""
         if self.quiet and self.verbose:
             raise usage("--quiet and --verbose contradict each other: give one")
-        to_standard = jobs.STANDARD in ((self.output,) if self.output else self.paths)
-        if self.as_json and not self.dry_run and to_standard:
+        if self.as_json and not self.dry_run and self._to_standard:
             raise usage("--json and the output both want standard output: name a file with -o")
+
+    @property
+    def _to_standard(self) -> bool:
+        return jobs.STANDARD in ((self.output,) if self.output else self.paths)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees a bar and a summary, and not the output's own text there."""
+        return on_terminal() and not self.quiet and not (self._to_standard and os.isatty(1))
 
     @property
     def tells(self) -> bool:
         """Whether the run says what it has done."""
-        return self.verbose or (on_terminal() and not self.quiet)
+        return self.verbose or self.watched
 
 
 class Run:
@@ -125,10 +133,9 @@ class Run:
                 self._rehearse(waiting, plan.folder is not None)
             else:
                 self._make_folders(plan)
-                watched = on_terminal() and not options.quiet
                 sizes = [_size(job) for job in waiting]
                 total = sum(size or 0 for size in sizes) if None not in sizes else None
-                with Progress(total, visible=watched) as progress:
+                with Progress(total, visible=options.watched) as progress:
                     for job, size in zip(waiting, sizes, strict=True):
                         self._do(job, progress)
                         progress.next_file(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 from pathlib import Path
 
@@ -129,3 +130,17 @@ def test_silent_command_needs_no_output(folder: Path) -> None:
     shell('"$@" encrypt --key key a >&-', cwd=folder, expect=0)
     run("decrypt", "--key", "key", "-o", "b", "a.cobblestone", cwd=folder)
     assert (folder / "b").read_bytes() == b"text"
+
+
+def test_text_on_a_terminal_is_by_itself(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "f").write_bytes(b"some text")
+    run("encrypt", "--key", "key", "f", cwd=tmp_path)
+    for output, shown in (("-", b"some text"), ("g", b"f.cobblestone -> g: 9 B in ")):
+        terminal, line = pty.openpty()
+        arguments = ("decrypt", "--key", "key", "-o", output, "f.cobblestone")
+        subprocess.run([*COMMAND, *arguments], cwd=tmp_path, stdout=line, stderr=line, check=True)
+        written = os.read(terminal, 4096)
+        assert written == shown if output == "-" else shown in written
+        os.close(line)
+        os.close(terminal)
