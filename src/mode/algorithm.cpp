@@ -83,6 +83,10 @@ double likeness(std::string_view a, std::string_view b) {
 
 // "did you mean aes-256-xts? ", the likest names; nothing where none is like it.
 std::string hint(const std::string& given) {
+  // Other names of triple DES: the likest ones would be those of DES.
+  for (const std::string_view other : {"tripledes", "3des", "des3", "tdes", "tdea"}) {
+    if (given.starts_with(other)) return hint("desede3" + given.substr(other.size()));
+  }
   double most = 0.7;
   std::string names;
   for (const Algorithm& algorithm : list().entries) {

@@ -4,6 +4,7 @@ them; `warpcipher completion`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -26,8 +27,10 @@ def canonical(given: str, known: Iterable[str]) -> str:
         if found != given:
             click.echo(f"warpcipher: {given!r} is {found}", err=True)
         return found
+    # As in the library: of triple DES by another name the likest would be those of DES.
+    like = re.sub("^(tripledes|3des|des3|tdes|tdea)", "desede3", _bare(given))
     raise usage(
-        f"unknown algorithm {given[:64]!r}: {did_you_mean(_bare(given), names)}`warpcipher info "
+        f"unknown algorithm {given[:64]!r}: {did_you_mean(like, names)}`warpcipher info "
         "--algorithms` lists them"
     )
 

@@ -124,7 +124,7 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     assert file["certain"] is True
     assert [entry["format"] for entry in file["candidates"]] == ["cobblestone-256"]
     done = run(*arguments, "--key", "other", cwd=tmp_path, expect=3)
-    assert b"the key does not open it, with a context of 1 byte: the header" in done.stderr
+    assert b"the key does not open it, with a context of 1 byte: wrong key" in done.stderr
     done = run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
     assert b"the key does not open it, with no context" in done.stderr
     run("info", "--context-hex", "63", "a.cobblestone", "--key", "key", cwd=tmp_path)
@@ -380,7 +380,11 @@ def test_algorithms_in_any_case(tmp_path: Path, name: str) -> None:
 
 
 def test_algorithms_that_are_meant(tmp_path: Path) -> None:
-    for name, like in (("aes-256-crt", b"aes-256-ctr"), ("aes256gmc", b"aes-256-gcm")):
+    for name, like in (
+        ("aes-256-crt", b"aes-256-ctr"),
+        ("aes256gmc", b"aes-256-gcm"),
+        ("3des-cbc", b"des-ede3-cbc or "),
+    ):
         done = run("explain", name, cwd=tmp_path, expect=2)
         assert b"did you mean " in done.stderr
         assert like in done.stderr

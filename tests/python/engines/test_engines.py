@@ -75,6 +75,7 @@ def test_names_of_algorithms_in_any_case(spell: Callable[[str], str]) -> None:
         ("aes-256-gmc", "did you mean aes-256-gcm? algorithms() lists them"),
         ("AES-GCM", "did you mean aes-128-gcm or aes-192-gcm or aes-256-gcm? algorithms()"),
         ("chacha-poly1305", "did you mean chacha20-poly1305? "),
+        ("3DES-CBC", "did you mean des-ede3-cbc? "),
         ("rot13", "'rot13': algorithms() lists them"),
         ("", "'': algorithms() lists them"),
         ("a" * 5000, f"'{'a' * 64}': algorithms() lists them"),
