@@ -79,6 +79,10 @@ def open(
     chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
         raw = reading(file, key, chosen, options)
+    elif not hasattr(file, "seek") or isinstance(file, io.TextIOBase):
+        raise TypeError(
+            f"file is {type(file).__name__}: expected a path, or a seekable file opened in binary"
+        )
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
     return DecryptedFile(raw)

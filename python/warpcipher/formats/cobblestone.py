@@ -128,7 +128,7 @@ FORMATS = (Cobblestone(128), Cobblestone(256))
 def header_mismatch(name: str) -> Exception:
     """The error of a header that does not commit to the key."""
     error: Exception = wc.InvalidTag(
-        "the header's key commitment does not match: wrong key or context, damaged header, or not "
-        f"a {name} file"
+        f"wrong key or context, not a {name} file, a damaged header, or a file of a tree under "
+        "another name than there: the header's key commitment does not match"
     )
     return error

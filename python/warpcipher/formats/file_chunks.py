@@ -159,7 +159,7 @@ def raise_failure(kind: str, chunk: int, position: int, error: int) -> NoReturn:
 def authentication_failed(chunk: int) -> Exception:
     """The error of a chunk whose tag does not match."""
     error: Exception = wc.InvalidTag(
-        f"chunk {chunk} failed authentication: wrong key or context, or the file was damaged, cut, "
-        "reordered or added to"
+        f"chunk {chunk} failed authentication: the file was damaged, cut, reordered or added to; "
+        "or, of formats tink and ags1, the key or context is another one"
     )
     return error

@@ -138,15 +138,18 @@ def resolve(name: str, key: object) -> Format:
     for entry in FORMATS.values():
         if entry.knows(key):
             return entry
-    is_bytes = isinstance(key, (bytes, bytearray, memoryview))
-    given = f"{len(key)} bytes" if is_bytes else type(key).__name__  # type: ignore[arg-type]
+    if not isinstance(key, (bytes, bytearray, memoryview)):
+        raise ValueError(
+            f"no format goes with this key ({type(key).__name__}): give bytes, or a source of "
+            "warpcipher.keys, such as from_file(path), from_env(name)"
+        )
     wanted = "; ".join(
         f"{entry.name} takes {entry.key_needed()}"
         for entry in FORMATS.values()
         if entry.found_by_key
     )
     raise ValueError(
-        f"no format goes with this key ({given}): {wanted}; name the format otherwise. "
+        f"no format goes with this key ({len(key)} bytes): {wanted}; name the format otherwise. "
         "warpcipher.keys reads keys of files, environment variables and commands"
     )
 

@@ -218,3 +218,9 @@ def test_keys_of_the_wrong_size_or_type(name: str, given: int) -> None:
         formats.encrypt_stream(io.BytesIO(), io.BytesIO(), "k" * 16, format=name)
     with pytest.raises(TypeError, match="tink takes a Keyset or its JSON text as key, got int"):
         formats.encrypt_stream(io.BytesIO(), io.BytesIO(), 5, format="tink")
+
+
+@pytest.mark.parametrize("file", [b"the content", io.StringIO("text"), 7])
+def test_a_file_that_is_not_one(file: object) -> None:
+    with pytest.raises(TypeError, match=r"file is \w+: expected a path, or a seekable file"):
+        formats.open(file, bytes(32))  # type: ignore[arg-type]
