@@ -98,7 +98,7 @@ class ObjectKeys(ObjectRun):
             )
         for path in self._how.paths:
             if not (stores.is_url(path) or self._how.cluster or self._how.wraps):
-                raise usage(f"{shown(path)} is no URL: give URLs only, or none")
+                raise usage(f"{shown(path)} is not a URL: give URLs only, or none")
             if is_prefix(path):
                 require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
                 journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")

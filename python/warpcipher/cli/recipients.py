@@ -303,8 +303,9 @@ def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:
             text = bytes(wc.keys.from_env(people.env).read(None))
         except ValueError:  # which may show what was given, and that may be the passphrase
             raise usage(
-                f"{people.option}-env takes the name of an environment variable: there is none of "
-                f"what was given, {counted(len(people.env), 'character')} not repeated here"
+                f"{people.option}-env takes the name of an environment variable, and none has the "
+                f"given name of {counted(len(people.env), 'character')}, not shown as it may be a "
+                "secret"
             ) from None
     elif people.fd is not None:
         name = "standard input" if people.fd == 0 else f"the descriptor of {people.option}-fd"

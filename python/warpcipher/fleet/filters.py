@@ -29,7 +29,9 @@ def parse_size(text: str) -> int:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([BKMGTP])(?:iB)?", text, re.IGNORECASE)
     if match is None:
-        raise ValueError(f"{text!r} is no size: expected a number with its unit, such as 64K or 1G")
+        raise ValueError(
+            f"{text!r} is not a size: expected a number with a unit, such as 64K or 1G"
+        )
     return int(float(match[1]) * _UNITS_OF_SIZE[match[2].upper()])
 
 
@@ -41,7 +43,7 @@ def parse_age(text: str) -> float:
     """
     if not re.fullmatch(r"(\d+(\.\d+)?[smhdwMy])+", text):
         raise ValueError(
-            f"{text!r} is no age: expected numbers with their units, such as 12h, 7d or 1h30m"
+            f"{text!r} is not an age: expected numbers with their units, such as 12h, 7d or 1h30m"
         )
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhdwMy])", text)
     return sum(float(number) * _UNITS_OF_AGE[unit] for number, unit in parts)

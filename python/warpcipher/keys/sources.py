@@ -68,7 +68,7 @@ def from_env(name: str, *, encoding: Encoding = "auto") -> KeySource:
     32
     """
     if not isinstance(name, str) or not name or "=" in name or "\0" in name:
-        raise ValueError("from_env takes the name of an environment variable")
+        raise ValueError("expected the name of an environment variable, got what is not a name")
     return _Variable(name, encoding)
 
 

@@ -195,7 +195,7 @@ class Checkpoint(Closed):
         try:
             document = json.loads(data)
             if not isinstance(document, dict) or document.get("format") != FORMAT:
-                raise CheckpointError(f"{self.path} is no checkpoint of a search: name another")
+                raise CheckpointError(f"{self.path} is not a checkpoint of a search: name another")
             if document.get("version") != VERSION:
                 raise CheckpointError(
                     f"{self.path} is of version {_shown(document.get('version'))}, expected "

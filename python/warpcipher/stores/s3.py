@@ -104,7 +104,7 @@ class S3Store(cloud.CloudStore):
         if isinstance(error, errors.BotoCoreError):
             return failure(self.url(path), "", type(error).__name__)
         if isinstance(error, ElementTree.ParseError):
-            return failure(self.url(path), "", "an answer that is no XML")
+            return failure(self.url(path), "", "an answer that is not XML")
         return super().translated(path, error)
 
     def listing(self, folder: str) -> Iterator[ObjectInfo]:

@@ -80,7 +80,7 @@ def test_a_keyset_from_a_command(tmp_path: Path) -> None:
     [
         (("--key", "key", "--key-env", "K"), 2, b"give one key: one of --key, --key-env, --key-fd"),
         (("--key-env", "NOT_SET"), 2, b"environment variable NOT_SET is not set"),
-        (("--key-env", "A=B"), 2, b"takes the name of an environment variable"),
+        (("--key-env", "A=B"), 2, b"expected the name of an environment variable"),
         (("--key-fd", "99"), 4, b"descriptor 99: Bad file descriptor"),
         (("--key-fd", "-1"), 2, b"--key-fd takes the number of an open descriptor, got -1"),
         (("--key-command", ""), 2, b"takes a program and its arguments"),
@@ -106,7 +106,7 @@ def test_a_keyset_from_a_command(tmp_path: Path) -> None:
         (("--key", "wrapped"), 2, b"wrapped holds a Tink keyset that a KMS encrypted: give"),
         (("--key", "pem"), 2, b"pem holds a PEM (EC PRIVATE KEY); expected a key: 16 or 32"),
         (("--key", "age", "--format", "tink"), 2, b"age holds an age identity; expected a tink"),
-        (("--key", "age"), 2, b"line 2: no identity of age: its checksum does not match"),
+        (("--key", "age"), 2, b"line 2: not an identity of age: its checksum does not match"),
         (("--key", "-"), 2, b"standard input holds nothing; expected a key"),
     ],
 )

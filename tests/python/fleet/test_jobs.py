@@ -365,7 +365,7 @@ def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
     [
         (("--update", "--delete", "--no-manifest"), "trees with a manifest"),
         (("--min-size", "10"), "with its unit"),
-        (("--max-age", "soon"), "is no age"),
+        (("--max-age", "soon"), "is not an age"),
         (("--json", "--report", "-"), "both write to standard output"),
     ],
 )

@@ -275,7 +275,7 @@ def test_files_of_keys() -> None:
     text = f"# created: now\n\n{ME.to_text()}\r\n  {YOU.to_text()}  \n"
     assert age.identities(text) == [ME, YOU]
     assert age.recipients(f"{ME.recipient}\n#x\n{YOU.recipient}") == [ME.recipient, YOU.recipient]
-    with pytest.raises(ValueError, match="line 2: no identity of age: its checksum"):
+    with pytest.raises(ValueError, match="line 2: not an identity of age: its checksum"):
         age.identities("# x\n" + ME.to_text()[:-1] + "Q")
     with pytest.raises(ValueError, match="no identity"):
         age.identities("# nothing\n")
@@ -367,7 +367,7 @@ def test_sources_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (ME, {"iv": bytes(12)}, "takes no iv"),
         ([], {}, "empty list"),
         (7, {}, "takes a Recipient, SshRecipient, Identity, SshIdentity or Pass"),
-        (bytes(32), {}, "not ASCII|no identity"),
+        (bytes(32), {}, "not ASCII|not an identity"),
     ],
 )
 def test_what_it_does_not_take(key: Any, options: dict[str, Any], says: str) -> None:

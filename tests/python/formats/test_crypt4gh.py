@@ -327,7 +327,7 @@ def test_sources_of_keys(tmp_path: Path) -> None:
         (ME, {"armor": True}, "takes no armor"),
         ([], {}, "empty list"),
         (7, {}, "takes a crypt4gh.PublicKey or crypt4gh.SecretKey"),
-        (bytes(32), {}, "no key of Crypt4GH"),
+        (bytes(32), {}, "not a key of Crypt4GH"),
     ],
 )
 def test_what_it_does_not_take(key: Any, options: dict[str, Any], says: str) -> None:

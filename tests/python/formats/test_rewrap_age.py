@@ -109,7 +109,7 @@ def test_what_cannot_be_leaves_the_file(tmp_path: Path) -> None:
         (ME.recipient, YOU, {}, ValueError, "not with a recipient"),
         (ME, [], {}, ValueError, "empty list"),
         (ME, [YOU] * 4097, {}, ValueError, "1 to 4096 recipients"),
-        (ME, bytes(32), {}, ValueError, "no identity of age"),
+        (ME, bytes(32), {}, ValueError, "not an identity of age"),
         (bytes(32), YOU, {}, ValueError, "cobblestone-256 has no wrapping key.*rekey"),
         (bytes(16), YOU, {"format": "ags1"}, ValueError, "ags1 has no wrapping key.*rekey"),
         (ME, YOU, {"out": tmp_path / "y", "replace": False}, FileExistsError, "exists"),

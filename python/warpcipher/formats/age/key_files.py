@@ -130,7 +130,7 @@ def _ascii(text: bytes) -> str:
         # The comment of an SSH key may be in any language.
         return text.decode("utf-8" if text.startswith(b"ssh-") else "ascii")
     except UnicodeDecodeError:  # which would show a byte of a secret
-        raise ValueError("no key of age: it has characters that are not ASCII") from None
+        raise ValueError("not a key of age: it has characters that are not ASCII") from None
 
 
 def _opened(data: bytes, passphrase: keys.Passphrase) -> bytes:

@@ -101,10 +101,11 @@ class Recipient:
         _refuse_others(text)
         if text.upper().startswith(IDENTITY_PREFIX.upper()):
             raise ValueError(
-                "an identity was given for a recipient: it is secret, and its recipient is age1..."
+                "an identity was given for a recipient: it is secret; -i takes it, and "
+                "`warpcipher keygen --public FILE` prints its recipient, age1..."
             )
         expected = "expected age1 and 58 lower-case characters"
-        return cls(_decoded(text, RECIPIENT_PREFIX, "no recipient of age", expected))
+        return cls(_decoded(text, RECIPIENT_PREFIX, "not a recipient of age", expected))
 
     def __str__(self) -> str:
         return bech32.encode(RECIPIENT_PREFIX, self.public)
@@ -145,7 +146,7 @@ class Identity(Uncopied):
         if text.startswith("age1"):
             raise ValueError("a recipient was given for an identity: public, it opens nothing")
         expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
-        return cls(_decoded(text, IDENTITY_PREFIX.upper(), "no identity of age", expected))
+        return cls(_decoded(text, IDENTITY_PREFIX.upper(), "not an identity of age", expected))
 
     def to_text(self) -> str:
         """AGE-SECRET-KEY-1...: guard it."""

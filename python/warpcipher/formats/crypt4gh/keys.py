@@ -140,7 +140,7 @@ def _body(data: bytes | str, kind: str) -> bytes:
         text,
     )
     if found is None:
-        raise ValueError(f"no key of Crypt4GH: expected -----BEGIN CRYPT4GH {kind} KEY-----")
+        raise ValueError(f"not a key of Crypt4GH: expected -----BEGIN CRYPT4GH {kind} KEY-----")
     if found[2] != kind.encode():
         raise ValueError(
             f"a {found[2].decode().lower()} key of Crypt4GH, and expected was a {kind.lower()} one"
@@ -148,7 +148,7 @@ def _body(data: bytes | str, kind: str) -> bytes:
     try:
         return base64.b64decode(b"".join(found[3].split()), validate=True)
     except binascii.Error:
-        raise ValueError("no key of Crypt4GH: its text is not base64") from None
+        raise ValueError("not a key of Crypt4GH: its text is not base64") from None
 
 
 def _part(data: bytes) -> bytes:
@@ -159,7 +159,7 @@ def _take(data: bytes) -> tuple[bytes, bytes]:
     """The first part, and what follows it."""
     end = 2 + int.from_bytes(data[:2], "big")
     if len(data) < 2 or len(data) < end:
-        raise ValueError("no key of Crypt4GH: it ends too early")
+        raise ValueError("not a key of Crypt4GH: it ends too early")
     return data[2:end], data[end:]
 
 
@@ -169,7 +169,7 @@ def _is_bare(data: bytes) -> bool:
 
 def _magicless(data: bytes) -> bytes:
     if not data.startswith(MAGIC):
-        raise ValueError("no key of Crypt4GH: it does not begin with c4gh-v1")
+        raise ValueError("not a key of Crypt4GH: it does not begin with c4gh-v1")
     return data[len(MAGIC) :]
 
 
@@ -191,7 +191,7 @@ def _opened(data: bytes, passphrase: str | bytes | None) -> bytes:
     key = _derived(kdf, _bytes(passphrase), options)
     nonce = sealed[: curve25519.NONCE_SIZE]
     if len(sealed) < curve25519.NONCE_SIZE + curve25519.TAG_SIZE:
-        raise ValueError("no key of Crypt4GH: it ends too early")
+        raise ValueError("not a key of Crypt4GH: it ends too early")
     try:
         return curve25519.unseal(key, nonce, sealed[len(nonce) :])
     except wc.InvalidTag:
