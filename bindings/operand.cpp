@@ -147,7 +147,14 @@ Operand::Operand(nb::handle object, const char* name, Use use) {
     return;
   }
   if (!nb::isinstance<Span>(object)) {
-    throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected bytes-like or an array");
+    const std::string type = type_name_of(object);
+    const char* expected = ": expected bytes-like or an array";
+    if (type.starts_with("warpcipher.keys.")) {
+      expected = ": expected bytes: `warpcipher.keys.resolve` has them of a source";
+    } else if (nb::hasattr(object, "__dlpack__") || nb::hasattr(object, "__cuda_array_interface__")) {
+      expected = ": expected bytes-like, in host memory, such as numpy.asarray of it";
+    }
+    throw_type_error(std::string(name) + " is " + type + expected);
   }
   const Span& span = *nb::inst_ptr<Span>(object);
   if (span.readonly && use == Use::write) {

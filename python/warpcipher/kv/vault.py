@@ -364,12 +364,18 @@ class _Names(NamedTuple):
 
     @classmethod
     def of(cls, identity: Identity, count: int) -> _Names:
+        if not isinstance(identity, Identity):
+            raise TypeError(f"identity is {type(identity).__name__}: expected a kv.Identity")
         tenant, model, hashes, given = identity
+        for name, text in (("tenant", tenant), ("model", model)):
+            if not isinstance(text, str):
+                raise TypeError(f"the identity's {name} is {type(text).__name__}: expected str")
         positions = None if given is None else [operator.index(one) for one in given]
         if len(hashes) != count or (positions is not None and len(positions) != count):
+            places = "" if positions is None else f" and {len(positions)} positions"
             raise ValueError(
-                f"identity has {len(hashes)} hashes and {len(positions or [])} positions: expected "
-                f"one for each of {count} blocks"
+                f"identity has {len(hashes)} hashes{places}: expected one for each of {count} "
+                "blocks"
             )
         wrong = [one for one in positions or [] if not 0 <= one < 1 << 64]
         if wrong:

@@ -111,7 +111,7 @@ class Keys(Uncopied):
         text = memoryview(data).cast("B")
         if len(text) < HEADER.size or text[:4] != MAGIC:
             raise ValueError(
-                "the bytes are no keys of point functions: they do not begin with wdpf"
+                "the bytes are not keys of point functions: they do not begin with wdpf"
             )
         _, version, prg, group, bits, party, count = HEADER.unpack_from(text)
         if version != VERSION:
@@ -206,6 +206,8 @@ def generate(
     array([[  0, 100]], dtype=uint32)
     """
     width = require_int("bits", bits, 0, MOST_BITS)
+    if not hasattr(points, "__len__"):
+        raise TypeError(f"points is {type(points).__name__}: expected a sequence of integers")
     count = len(points)
     values = [1] * count if values is None else values
     random = bytearray(os.urandom(32 * count))

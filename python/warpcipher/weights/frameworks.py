@@ -131,6 +131,8 @@ class _Torch(Framework):
         self._torch: Any = importlib.import_module("torch")
         self._dlpack: Any = importlib.import_module("torch.utils.dlpack")
         self._device = device
+        if device is not None and device >= (count := self._torch.cuda.device_count()):
+            raise ValueError(f"device is {device}, and PyTorch has {count} GPUs here")
 
     def block(self, size: int) -> Any:
         uint8 = self._torch.uint8

@@ -189,8 +189,14 @@ def test_what_does_not_fit(library: str) -> None:
             vault.seal(blocks, wrong, out, identity=who)
     with pytest.raises(ValueError, match="twice"):
         vault.open(out, blocks, [1, 1], identity=who)
-    with pytest.raises(ValueError, match="2 hashes"):
+    with pytest.raises(ValueError, match="2 hashes and 2 positions: expected one for each of 1"):
         vault.seal(blocks, [1], out[:size], identity=who)
+    with pytest.raises(ValueError, match="2 hashes: expected one for each of 1"):
+        vault.seal(blocks, [1], out[:size], identity=who._replace(positions=None))
+    with pytest.raises(TypeError, match="the identity's tenant is bytes: expected str"):
+        vault.seal(blocks, [1, 2], out, identity=who._replace(tenant=b"tenant"))
+    with pytest.raises(TypeError, match=r"identity is str: expected a kv\.Identity"):
+        vault.seal(blocks, [1, 2], out, identity="tenant")
     with pytest.raises(TypeError):
         vault.seal(blocks, [1, 2], out, identity=who._replace(hashes=[1, 2]))
     for wrong in (bytearray(2 * size - 1), bytearray(2 * size + 1), bytearray()):

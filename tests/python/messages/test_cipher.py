@@ -395,3 +395,16 @@ def test_no_leaks() -> None:
     assert counts == [sys.getrefcount(x) for x in (key, data, iv, options["iv"], options["aad"])]
     assert after - before < 20_000  # one object of 1000 bytes a round would be 200 000
     data.append(1)  # no buffer is still exported
+
+
+def test_a_key_that_is_not_bytes_says_what_to_give() -> None:
+    class Tensor:
+        def __dlpack__(self) -> None: ...
+
+    for key, text in (
+        ("k" * 32, "key is str: expected bytes-like or an array"),
+        (wc.keys.from_env("KEY"), "expected bytes: `warpcipher.keys.resolve` has them of a source"),
+        (Tensor(), "expected bytes-like, in host memory, such as numpy.asarray of it"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            wc.Cipher("aes-256-ctr", key)  # type: ignore[arg-type]

@@ -281,3 +281,8 @@ def test_the_example() -> None:
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("4 records of 1024")
+
+
+def test_a_point_by_itself_is_not_a_sequence() -> None:
+    with pytest.raises(TypeError, match="points is int: expected a sequence of integers"):
+        dpf.generate(5, bits=4)  # type: ignore[arg-type]

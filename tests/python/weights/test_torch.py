@@ -63,6 +63,12 @@ def test_every_dtype(key: object, tmp_path: Path) -> None:
         assert (tmp_path / "y").read_bytes() == peer.save(theirs, {"format": "pt"})
 
 
+def test_a_gpu_that_is_not_there(tmp_path: Path) -> None:
+    weights.save_file({"a": torch.ones(3)}, tmp_path / "model", key=KEY)
+    with pytest.raises(ValueError, match=r"device is 99, and PyTorch has \d+ GPUs here"):
+        weights.load_file(tmp_path / "model", key=KEY, device="cuda:99")
+
+
 def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
     shared = torch.arange(12.0).reshape(3, 4)
     model = {
