@@ -19,6 +19,7 @@ from test_kms import MASTERS, Kms
 from warpcipher import InvalidTag, parquet, stores
 from warpcipher.formats import FormatError
 from warpcipher.parquet.kms import material_path
+from warpcipher.parquet.storage import Source, writing
 
 CONTENT = table().select(["a", "s"])
 NEW = {"column master": "master of 2027"}
@@ -241,3 +242,45 @@ def test_material_beside_the_table_has_no_out(tmp_path: Path) -> None:
     Path(material_path(path)).unlink()
     with pytest.raises(FileNotFoundError):
         parquet.rewrap(path, parquet.KmsKeys(Kms()))
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/t", "memory://meanwhile/t", "t"])
+def test_material_that_another_program_writes_meanwhile_stays(
+    server: small_s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = material_path(url)
+
+    class Meanwhile(Kms):
+        """Writes the material while its keys are wrapped."""
+
+        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+            with writing(place) as file:
+                file.write(b"{}")
+            return super().wrap_key(key_bytes, master_key_identifier)
+
+    def fault(request: small_s3.Request) -> Any:
+        if request.kind == "put":
+            return lambda store: store.put("bucket/_KEY_MATERIAL_FOR_t.json", b"{ }")
+        return None
+
+    keys = parquet.KmsKeys(Kms(), url)
+    parquet.encrypt(write(CONTENT, None), url, keys.config(**MASTERS))
+    keys.save()
+    with Source(place) as file:
+        before = bytes(file.read(0, file.size))
+    with pytest.raises(OSError, match="changed"):
+        keys.rotate_master_keys(NEW, client=Meanwhile())
+    with Source(place) as file:
+        assert bytes(file.read(0, file.size)) == b"{}"
+    if not url.startswith("s3"):
+        return
+    server.put("bucket/_KEY_MATERIAL_FOR_t.json", before)
+    server.fault = fault  # after all looks at it: the request itself has the condition
+    with pytest.raises(OSError, match="changed"):
+        keys.rotate_master_keys(NEW)
+    server.fault = None
+    assert server.objects["bucket/_KEY_MATERIAL_FOR_t.json"][0] == b"{ }"
+    server.put("bucket/_KEY_MATERIAL_FOR_t.json", before)
+    assert keys.rotate_master_keys(NEW) == 3
+    assert parquet.read_table(url, keys).equals(CONTENT)

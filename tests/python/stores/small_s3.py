@@ -236,6 +236,7 @@ def _get(store: Store, request: Request) -> Answer:
     if request.headers.get("if-match", etag).strip('"') != etag.strip('"'):
         return 412, error("PreconditionFailed"), {}
     headers = {"ETag": etag, "Last-Modified": "Sun, 29 Nov 2026 07:00:00 GMT"}
+    headers["x-goog-generation"] = generation_of(etag)
     if "range" not in request.headers:
         return 200, data if request.method == "HEAD" else data[:], headers
     first, end = spans(request.headers["range"], len(data))
@@ -245,9 +246,17 @@ def _get(store: Store, request: Request) -> Answer:
     return 206, data[first:end], headers
 
 
+def generation_of(etag: str) -> str:
+    """What Google has beside an ETag."""
+    return str(int(hashlib.sha256(etag.encode()).hexdigest()[:12], 16))
+
+
 def _refused(store: Store, request: Request) -> bool:
     """Whether a condition on the object that is there does not hold."""
     etag = store.objects.get(request.key, (b"", ""))[1]
+    generation = request.headers.get("x-goog-if-generation-match")
+    if generation not in (None, "0", generation_of(etag)):
+        return True
     if "if-none-match" in request.headers:
         return bool(etag)
     return request.headers.get("if-match", etag).strip('"') != etag.strip('"')

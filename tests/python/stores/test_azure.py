@@ -64,6 +64,9 @@ class Container(BaseHTTPRequestHandler):
             self._answer(409, b"<Error><Code>BlobAlreadyExists</Code></Error>")
             return
         version = self.blobs.get(name, (b"", 0))[1] + 1
+        if self.headers.get("If-Match", f'"{version - 1}"') != f'"{version - 1}"':
+            self._answer(412, b"<Error><Code>ConditionNotMet</Code></Error>")
+            return
         self.blobs[name] = body, version
         self._answer(201, ETag=f'"{version}"', Last_Modified=LAST)
 
@@ -75,7 +78,7 @@ class Container(BaseHTTPRequestHandler):
                 f"<Blob><Name>{each}</Name><Properties><Last-Modified>{LAST}</Last-Modified>"
                 f"<Content-Length>{len(self.blobs[each][0])}</Content-Length>"
                 "<Content-Type>application/octet-stream</Content-Type>"
-                f'<Etag>"{self.blobs[each][1]}"</Etag></Properties></Blob>'
+                f"<Etag>{self.blobs[each][1]}</Etag></Properties></Blob>"  # as Azure lists it
                 for each in found
             )
             self._answer(
@@ -115,7 +118,8 @@ class Container(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def blobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[bytes, int]]]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The class of its handlers."""
     kind = type("Handler", (Container,), {"blobs": {}, "blocks": {}})
     server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
     thread = threading.Thread(target=server.serve_forever)
@@ -123,10 +127,16 @@ def blobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[bytes, in
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", base64.b64encode(b"secret").decode())
     monkeypatch.setenv("AZURE_ENDPOINT", f"http://127.0.0.1:{server.server_port}/account")
-    yield kind.blobs  # type: ignore[attr-defined]
+    yield kind
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def blobs(server: Any) -> dict[str, tuple[bytes, int]]:
+    found: dict[str, tuple[bytes, int]] = server.blobs
+    return found
 
 
 def test_objects(blobs: dict[str, tuple[bytes, int]]) -> None:
@@ -153,6 +163,31 @@ def test_objects(blobs: dict[str, tuple[bytes, int]]) -> None:
         stores.stat("az://box/a/5")
 
 
+def test_an_object_is_replaced_only_as_it_was(
+    server: Any, blobs: dict[str, tuple[bytes, int]]
+) -> None:
+    with stores.writing("az://box/a") as file:
+        file.write(b"before")
+    info = stores.stat("az://box/a")
+    assert stores.replace_beginning("az://box/a", 6, b"after", version=info.version)
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("az://box/a", 5, b"lost", version=info.version)
+    assert blobs["a"][0] == b"after"
+
+    class Changing(dict):  # type: ignore[type-arg]
+        """A blob that changes as soon as its version has been asked for."""
+
+        def __getitem__(self, name: str) -> Any:
+            found = super().__getitem__(name)
+            self[name] = b"other", found[1] + 1
+            return found
+
+    server.blobs = Changing(blobs)
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("az://box/a", 5, b"lost")
+    assert server.blobs.get("a")[0] == b"other"
+
+
 def test_a_job(blobs: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(KEY)
     for number in range(5):
@@ -163,6 +198,8 @@ def test_a_job(blobs: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:
     assert "5 complete before" in invoke(
         "encrypt", *given, "az://box/in/", "-o", "az://box/out/", "-v"
     )
+    again = ("rekey", *given, "--new-key", str(tmp_path / "key"), "--in-place", "--retry", "0")
+    invoke(*again, "az://box/out/")
     invoke("decrypt", *given, "az://box/out/", "-o", str(tmp_path / "back"))
     assert (tmp_path / "back" / "a b" / "4").read_bytes() == LONG[:4000]
 

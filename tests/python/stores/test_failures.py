@@ -241,6 +241,17 @@ def test_buckets_of_google(server: small_s3.Store, monkeypatch: pytest.MonkeyPat
             write(f"gs://bucket/{size}", LONG[:size], replace=False)
     assert [info.size for info in stores.listing("gs://bucket")] == [len(LONG), 5]
     assert not stores.replace_beginning("gs://bucket/5", 0, b"")
+    assert stores.replace_beginning("gs://bucket/5", 5, LONG[:5])
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("gs://bucket/5", 5, b"lost", version='"another"')
+    server.fault = lambda request: (
+        (lambda store: store.put("bucket/5", b"theirs")) if request.kind == "put" else None
+    )
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("gs://bucket/5", 5, b"lost")
+    server.fault = None
+    assert server.objects["bucket/5"][0] == b"theirs"
+    server.put("bucket/5", LONG[:5])
     file = stores.open_object("gs://bucket/5")
     server.put("bucket/5", b"other")
     with pytest.raises(OSError, match="changed"):
