@@ -26,6 +26,10 @@ COUNT = 300
 def test_a_node_that_dies_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_worker_niceness", "0")
+    # Ray gives tasks to a node that was killed until its health checks have failed, and those tasks
+    # wait: 10 to 17 s with its defaults, and longer where nothing answers in time.
+    for name, value in (("initial_delay", 0), ("period", 500), ("timeout", 5000)):
+        monkeypatch.setenv(f"RAY_health_check_{name}_ms", str(value))
     here, package = Path(__file__).parents[1] / "support", Path(wc.__file__).parent.parent
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(here), str(package))))
     (tmp_path / "key").touch(0o600)
