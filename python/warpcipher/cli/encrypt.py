@@ -5,12 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import click
-
-from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog
+from .errors import ENGINE, NOT_AUTHENTIC, command
 from .settings import Settings, check_options, decrypt_options, encrypt_options
-
-EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
 
 def _run(settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> None:
@@ -21,7 +17,7 @@ def _run(settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> No
     Kind(settings, task).run()
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@command(NOT_AUTHENTIC, ENGINE)
 @encrypt_options
 def encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-).
@@ -38,7 +34,7 @@ def encrypt(**given: Any) -> None:
     _run(Settings.of(given), "encrypt")
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@command(NOT_AUTHENTIC, ENGINE)
 @decrypt_options
 def decrypt(**given: Any) -> None:
     """Decrypt files, directory trees or standard input (-).
@@ -54,7 +50,7 @@ def decrypt(**given: Any) -> None:
     _run(Settings.of(given, decrypts=True), "decrypt")
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@command(NOT_AUTHENTIC, ENGINE)
 @check_options
 def check(**given: Any) -> None:
     """Check that encrypted files and trees are whole and authentic; nothing is written.

@@ -36,7 +36,7 @@ class ObjectKeys(ObjectRun):
         self._keep, self._copy = keep, copy
         if task == "rewrap":  # which changes no format
             settings.new_format = self._format.name
-        self._new = settings.new_sealed(self._extra.context)
+        self._new = self._sealed.new = settings.new_sealed(self._sealed.options.context)
 
     def _close(self) -> None:
         super()._close()
@@ -46,9 +46,6 @@ class ObjectKeys(ObjectRun):
         super()._refuse_options()
         if self._how.update:
             raise usage("rekey of objects goes on by its journal, and takes no --update")
-
-    def _sealed_of(self) -> Sealed:
-        return Sealed(self._key, self._format, self._extra, self._new)
 
     def _new_source(self, sealed: Sealed) -> Any:
         key = portable(self._new, self._how.new.people, self._how.new.choice)

@@ -128,14 +128,14 @@ class ObjectRun(Transfer):
             with contextlib.ExitStack() as stack:
                 if path == STANDARD:
                     source: Any = stack.enter_context(files.InputFile(0, "standard input"))
-                    options = self._extra
+                    options = self._sealed.options
                 else:
                     folder, name = split(path)
                     items = Items({"": folder}, frozenset({""}))
                     work = self._work_of(Plan(items, None, output=name))
                     item = item_of(path, name)
                     source = stack.enter_context(items.open(item))
-                    options = work.options_of(self._sealed_of(), item, source)
+                    options = work.options_of(self._sealed, item, source)
                 target: Any = files.Nowhere()
                 if not self._check and output == STANDARD:
                     self._refuse_terminal_output()
@@ -147,7 +147,8 @@ class ObjectRun(Transfer):
                     target = stack.enter_context(
                         Target(folder).writing(name, replace=self._settings.force)
                     )
-                self._stream(source, target, self._key, format=self._format.name, options=options)
+                change = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
+                change(source, target, options)
             total.done += 1
         except Exception as error:
             total.failed += 1
@@ -246,10 +247,6 @@ class ObjectRun(Transfer):
 
     # --- one job ----------------------------------------------------------------------------------
 
-    def _sealed_of(self) -> Sealed:
-        """What a job's objects are opened with, or encrypted."""
-        return Sealed(self._key, self._format, self._extra)
-
     def _work_of(self, plan: Plan) -> Work:
         given = self._settings
         return Work(
@@ -258,7 +255,7 @@ class ObjectRun(Transfer):
             None if plan.target is None else Target(plan.target),
             self._format.name,
             self._format.extension,
-            self._extra,
+            self._sealed.options,
             plan.tree,
             replace=given.force or given.update or not plan.output,
             output=plan.output,
@@ -282,7 +279,7 @@ class ObjectRun(Transfer):
             raise usage(str(error)) from None
 
     def _do_job(self, plan: Plan, total: Counts) -> None:
-        settings, work, sealed = self._settings, self._work_of(plan), self._sealed_of()
+        settings, work, sealed = self._settings, self._work_of(plan), self._sealed
         target = real(plan.target) if plan.target else ""
         name = "\0".join([work.task, *sorted(map(real, plan.items.roots.values())), target])
         place = None if settings.dry_run else plan.journal

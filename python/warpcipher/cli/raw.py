@@ -12,8 +12,7 @@ import click
 import warpcipher as wc
 
 from . import jobs, keygen, keys, names, recipients
-from .encrypt import EPILOG
-from .errors import Command, Group, epilog, usage
+from .errors import ENGINE, NOT_AUTHENTIC, Command, Group, epilog, usage
 from .files import open_output
 from .options import argument, in_section, option, with_options
 from .run import TELLING
@@ -23,6 +22,7 @@ from .transfer import Transfer
 if TYPE_CHECKING:
     from warpcipher.formats.openssl import Password
 
+EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 _CIPHER = (
     option(
         "--algorithm NAME",
@@ -114,7 +114,7 @@ class RawTransfer(Transfer):
     def _check_plan(self, plan: jobs.Plan) -> None:
         """Decryption is free to: it is encryption that makes texts which share a key stream."""
         count = len(plan.jobs)
-        if self._encrypt and self._extra.iv is not None and count > 1:
+        if self._encrypt and self._sealed.options.iv is not None and count > 1:
             raise usage(
                 f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
                 f"files of {self._raw.algorithm} give away equal parts, or all "

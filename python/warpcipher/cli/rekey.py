@@ -10,10 +10,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, cast
 
-import click
-
 from . import conflicts, jobs, names, new_keys, recipients
-from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog, shown, usage
+from .errors import ENGINE, NOT_AUTHENTIC, command, shown, usage
 from .files import InputFile, OutputFile, Target
 from .new_keys import NewKeys, RekeySettings
 from .options import FORCE, in_section, option, with_options
@@ -89,12 +87,10 @@ class Rekey(Transfer):
     def __init__(self, settings: RekeySettings) -> None:
         super().__init__(settings, "decrypt")
         self._how = settings
-        new = self._new = settings.new_sealed(self._extra.context)
-        self._format_name = new.format.name
-        old = self._key, self._format, self._extra
-        self._old_trees = Trees(settings, *old, self._report, self._kept, "check")
-        how = new.key, new.format, new.options
-        self._trees = Trees(settings, *how, self._report, self._kept, "encrypt")
+        self._new = settings.new_sealed(self._sealed.options.context)
+        self._format_name = self._new.format.name
+        self._old_trees = Trees(settings, self._sealed, self._report, self._kept, "check")
+        self._trees = Trees(settings, self._new, self._report, self._kept, "encrypt")
         self._old: dict[jobs.Job, jobs.Job] = {}
         self._texts: dict[jobs.Job, _Text] = {}
         self._plan = jobs.Plan()
@@ -158,7 +154,6 @@ class Rekey(Transfer):
 
     def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
         from warpcipher._descriptors import steady
-        from warpcipher.formats.reader import DecryptedFile, DecryptingReader
         from warpcipher.formats.rekey import Rekeyed, from_disk
 
         output = cast("OutputFile", target)
@@ -168,11 +163,11 @@ class Rekey(Transfer):
         with steady(source.descriptor, os.fstat(source.descriptor)):
             file = io.FileIO(source.descriptor, closefd=False)
             try:
-                raw = DecryptingReader(file, self._format, self._key, options, close_source=False)
+                text = self._sealed.opened(file, options)
             except Exception as error:
                 self._hint(error, source)
                 raise
-            with DecryptedFile(raw) as text:
+            with text:
                 new = self._new.key, self._new.format
                 made = Rekeyed(text, output, *new, new_options, progress.at)
             self._old_trees.check_size(old, made.size)
@@ -191,7 +186,7 @@ class Rekey(Transfer):
         return target.count
 
 
-@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
+@command(NOT_AUTHENTIC, ENGINE)
 @_options
 def rekey(**given: Any) -> None:
     """Encrypt encrypted files and trees again, under another key or in another format.

@@ -7,6 +7,7 @@ import os
 from typing import Any, Literal
 
 import warpcipher as wc
+from warpcipher.formats.sealed import Sealed
 
 from . import conflicts, errors, files, jobs, keys
 from .errors import ENGINE, NOT_AUTHENTIC, CliError, NotAuthenticError, as_usage, shown, usage, warn
@@ -25,13 +26,11 @@ class Transfer(Run):
         self._settings = settings
         self._encrypt = task == "encrypt"
         self._check = task == "check"
-        self._stream = wc.formats.encrypt_stream if self._encrypt else wc.formats.decrypt_stream
-        self._extra = self._make_options()
-        self._key = self._read_key()
-        self._format = wc.formats.resolve(settings.format_name, self._key)
+        options, key = self._make_options(), self._read_key()
+        self._format = wc.formats.resolve(settings.format_name, key)
+        self._sealed = Sealed(key, self._format, options)
         super().__init__(settings, self._format.name)
-        how = self._key, self._format, self._extra
-        self._trees = Trees(settings, *how, self._report, self._kept, task)
+        self._trees = Trees(settings, self._sealed, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
 
@@ -152,10 +151,7 @@ class Transfer(Run):
         self._trees.save()
 
     def _close(self) -> None:
-        from warpcipher.formats.base import wipe
-
-        if isinstance(self._key, bytearray):
-            wipe(self._key)
+        self._sealed.wipe()
 
     def _may_replace(self, job: jobs.Job) -> bool:
         return super()._may_replace(job) or job in self._replace
@@ -165,14 +161,9 @@ class Transfer(Run):
 
     def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
         try:
-            self._stream(
-                source,
-                self._trees.sink(job, target),
-                self._key,
-                format=self._format.name,
-                options=self._trees.options_of(job, source),
-                progress=progress.at,
-            )
+            do = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
+            options = self._trees.options_of(job, source)
+            do(source, self._trees.sink(job, target), options, progress.at)
         except Exception as error:
             self._came_out = target.count > 0
             self._hint(error, source)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import stat
 from typing import TYPE_CHECKING, Literal
@@ -60,17 +59,13 @@ class Trees:
     def __init__(
         self,
         settings: Settings,
-        key: object,
-        chosen: wc.formats.Format,
-        options: wc.formats.Options,
+        sealed: Sealed,
         report: Report,
         kept: Kept,
         task: Literal["encrypt", "decrypt", "check"],
     ) -> None:
         self._settings = settings
-        self._key = key
-        self._format = chosen
-        self._options = options
+        self._sealed = sealed
         self._report = report
         self._kept = kept
         self._encrypt = task == "encrypt"
@@ -78,12 +73,6 @@ class Trees:
         self._locked: set[str] = set()
         self._growing: dict[jobs.Tree | None, Growing] = {}
         self._whole: dict[jobs.Tree | None, Whole] = {}
-
-    @functools.cached_property
-    def _sealed(self) -> Sealed:
-        from warpcipher.formats.sealed import Sealed
-
-        return Sealed(self._key, self._format, self._options)
 
     def _entry(self, job: jobs.Job) -> Entry | None:
         """The manifest's entry of a file of a tree that is decrypted or checked."""
@@ -93,7 +82,7 @@ class Trees:
     def _binds(self, tree: jobs.Tree) -> bool:
         """Whether a tree has a manifest. Several files are encrypted without one where their format
         has none."""
-        chosen = self._format
+        chosen = self._sealed.format
         if self._settings.no_manifest or not chosen.authenticated:
             return False
         return chosen.binds_chunks or bool(tree.source) or len(tree.folders) > 1
@@ -126,9 +115,9 @@ class Trees:
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 self._skip_others(tree)
-            elif not self._format.binds_chunks:
+            elif not self._sealed.format.binds_chunks:
                 raise usage(
-                    f"{name}: format {self._format.name} does not bind its "
+                    f"{name}: format {self._sealed.format.name} does not bind its "
                     "blocks to their file, and a manifest could not show which blocks are of an "
                     "older version: take --no-manifest, another format, or encrypt a tar archive"
                 )
@@ -219,20 +208,20 @@ class Trees:
             self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
-        chosen = self._format
+        chosen = self._sealed.format
         by_itself = not (chosen.takes_context and chosen.binds_chunks)
         if self._encrypt or job.source is None or not source.is_regular or by_itself:
-            return self._options
+            return self._sealed.options
         # One file of a tree, or a tree that lost its manifest.
-        if self._sealed.opens(source.descriptor, self._options):
-            return self._options
+        if self._sealed.opens(source.descriptor, self._sealed.options):
+            return self._sealed.options
         if not self._settings.no_manifest:
-            return self._sealed.options_in_place(source.path) or self._options
+            return self._sealed.options_in_place(source.path) or self._sealed.options
         whole = job.tree is not None and root_above(source.path) is None
         names = [job.name] if whole else names_of(source.path, chosen.extension)
         bound = map(self._sealed.options_of, names)
         opening = (one for one in bound if self._sealed.opens(source.descriptor, one))
-        return next(opening, self._options)
+        return next(opening, self._sealed.options)
 
     def attributes(
         self, job: jobs.Job, source: files.InputFile

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -30,27 +29,22 @@ def tune(quick: bool, forget: bool, as_json: bool) -> None:
     """
     if quick and forget:
         raise usage("--quick and --forget exclude each other: give one")
+
+    def tell(text: str, done: float) -> None:
+        if not as_json or on_terminal():  # who watches, where a program reads the output
+            click.echo(f"{done:4.0%}  {text}", err=as_json)
+
     path = ""
     if forget:
         removed = wc.tuning.forget()
         if not as_json:
             click.echo("forgotten" if removed else "nothing was kept for this machine")
     else:
-        path = wc.tuning.measure(_observer(as_json), quick=quick)
+        path = wc.tuning.measure(tell, quick=quick)
         if not as_json and path:
             click.echo(f"kept in {path}")
     if as_json:
         print_json({**dataclasses.asdict(wc.tuning.current()), "path": path})
-
-
-def _observer(as_json: bool) -> Callable[[str, float], None]:
-    """Prints findings: on standard error, for who watches, where a program reads the output."""
-
-    def show(text: str, done: float) -> None:
-        if not as_json or on_terminal():
-            click.echo(f"{done:4.0%}  {text}", err=as_json)
-
-    return show
 
 
 @command(ENGINE)

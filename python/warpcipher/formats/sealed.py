@@ -23,7 +23,7 @@ from .base import wipe
 from .layout import FormatError
 from .short import decrypt_short, encrypt_short
 from .source import Regular, open_source
-from .stream import decrypt_stream, encrypt_stream
+from .stream import Progress, decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
 
 if TYPE_CHECKING:
@@ -142,13 +142,19 @@ class Sealed:
     def _bound(self, context: bytes) -> Options:
         return replace(self.options, context=context) if self.format.takes_context else self.options
 
-    def encrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
+    def encrypt(
+        self, reader: Reader, writer: Writer, options: Options, progress: Progress | None = None
+    ) -> None:
         """Raises as `encrypt_stream`."""
-        encrypt_stream(reader, writer, self.key, format=self.format.name, options=options)
+        name = self.format.name
+        encrypt_stream(reader, writer, self.key, format=name, options=options, progress=progress)
 
-    def decrypt(self, reader: Reader, writer: Writer, options: Options) -> None:
+    def decrypt(
+        self, reader: Reader, writer: Writer, options: Options, progress: Progress | None = None
+    ) -> None:
         """Raises as `decrypt_stream`."""
-        decrypt_stream(reader, writer, self._opening, format=self.format.name, options=options)
+        key, name = self._opening, self.format.name
+        decrypt_stream(reader, writer, key, format=name, options=options, progress=progress)
 
     def encrypt_short(self, text: memoryview, options: Options) -> memoryview:
         """A whole file, of a short text. Raises as `encrypt_stream`."""
