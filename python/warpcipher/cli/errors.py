@@ -182,6 +182,10 @@ def did_you_mean(given: str, known: Mapping[str, str]) -> str:
     return f"did you mean {' or '.join(known[name] for name in like)}? " if like else ""
 
 
+WHOLE = 1000
+"""Characters: more than a sentence has."""
+
+
 class Group(click.Group):
     """A group of commands, which names those that are like one that is not there."""
 
@@ -210,6 +214,13 @@ class Group(click.Group):
                 f"`{ctx.command_path} --help` lists them"
             )
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each with its whole first sentence, which click cuts off at the end of the line."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, one.get_short_help_str(WHOLE)) for name, one in found if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class Command(click.Command):

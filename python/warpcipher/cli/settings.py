@@ -267,4 +267,6 @@ def _names(path: str, end: bytes) -> tuple[str, ...]:
     """The paths in a list. `-` is a file of that name there."""
     with open(0 if path == STANDARD else path, "rb", closefd=path != STANDARD) as file:
         names = [os.fsdecode(name) for name in file.read().split(end) if name]
+    if any("\0" in name for name in names):
+        raise usage(f"{shown(path)} has names that end in NUL: add --null")
     return tuple("./-" if name == STANDARD else name for name in names)

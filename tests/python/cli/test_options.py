@@ -68,6 +68,19 @@ def test_of_other_options_the_last_counts(tmp_path: Path) -> None:
     run("encrypt", "--engine", "none", "--engine", "cpu", "--key", "key", "f", cwd=tmp_path)
 
 
+def test_names_that_end_in_nul_need_an_option(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(bytes(32))
+    (tmp_path / "list").write_bytes(b"a\0b\0")
+    done = run("encrypt", "--key", "key", "--files-from", "list", cwd=tmp_path, expect=2)
+    assert done.stderr == b"warpcipher: list has names that end in NUL: add --null\n"
+
+
+@pytest.mark.parametrize("group", [(), ("parquet",), ("raw",)])
+def test_a_command_is_described_by_a_whole_sentence(tmp_path: Path, group: tuple[str, ...]) -> None:
+    text = run(*group, "--help", cwd=tmp_path).stdout.decode()
+    assert "..." not in text.partition("Commands:")[2]
+
+
 def test_every_line_is_read_as_click_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
     lines = random.Random(29)
     for _ in range(3000):
