@@ -353,6 +353,9 @@ def test_files_of_other_programs_are_known(tmp_path: Path, which: str) -> None:
     make_key(tmp_path)
     done = run("info", "--key", "key", "file", cwd=tmp_path, expect=3)
     assert f"; it is {entry['foreign']['description']}".encode() in done.stderr
+    done = run("decrypt", "--key", "key", "-o", "text", "file", cwd=tmp_path, expect=3)
+    says = f"file: the key does not open it; it is {entry['foreign']['description']}: "
+    assert (says + entry["foreign"]["hint"]).encode() in done.stderr
     shown = run("info", "file", cwd=tmp_path).stdout.decode()
     assert f"is {entry['foreign']['name']}: " in shown
 
