@@ -21,7 +21,7 @@ from . import metadata as md
 from .crypto import FileCrypto, Kind, Place, not_authentic, open_modules, seal_modules
 from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
 from .storage import Source
-from .thrift import BINARY, STRUCT, TRUE, Struct, read, read_whole, write
+from .thrift import BINARY, FALSE, STRUCT, TRUE, Struct, read, read_whole, write
 
 PLAIN_MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -285,6 +285,7 @@ def algorithm_struct(crypto: FileCrypto, prefix: bytes, stored: bool) -> Struct:
     fields: Struct = {md.AAD_FILE_UNIQUE: (BINARY, crypto.aad[len(prefix) :])}
     if prefix and stored:
         fields[md.AAD_PREFIX] = BINARY, prefix
-    elif prefix:
-        fields[md.SUPPLY_AAD_PREFIX] = TRUE, True
+    is_supplied = bool(prefix) and not stored
+    # Optional, but arrow-go (18.2) crashes without it.
+    fields[md.SUPPLY_AAD_PREFIX] = TRUE if is_supplied else FALSE, is_supplied
     return {modules.ALGORITHMS.index(crypto.algorithm) + 1: (12, fields)}

@@ -5,11 +5,23 @@ the pages."""
 from __future__ import annotations
 
 import contextlib
+import io
 from pathlib import Path
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, KEYS, REFUSED, modules_of, read_by_pyarrow, table, write
+from parquet_cases import (
+    CTR,
+    GCM,
+    KEY,
+    KEYS,
+    REFUSED,
+    modules_of,
+    pq,
+    read_by_pyarrow,
+    table,
+    write,
+)
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import footer, thrift
@@ -203,3 +215,24 @@ def test_a_file_without_aads_is_called_so(tmp_path: Path) -> None:
         parquet.open(path, b"k" * 16)
     with pytest.raises(wc.InvalidTag, match="wrong key or AAD prefix"):
         parquet.open(path, b"x" * 16)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("prefix", [b"", b"prefix"])
+def test_whether_a_reader_supplies_the_prefix_is_always_said(
+    plaintext_footer: bool, prefix: bytes
+) -> None:
+    """arrow-go 18.2 crashes on a file without the field, which the format makes optional."""
+    for stored in (False, True):
+        config = parquet.EncryptionConfig(
+            KEY, plaintext_footer=plaintext_footer, aad_prefix=prefix, store_aad_prefix=stored
+        )
+        source, out = io.BytesIO(), io.BytesIO()
+        pq.write_table(table(10).select(["a"]), source)
+        parquet.encrypt(source, out, config)
+        _, text = parts(out.getvalue())
+        shape = md.OUTLINE_SHAPE if plaintext_footer else md.FILE_CRYPTO_SHAPE
+        fields, _ = thrift.read(text, shape, "the footer")
+        place = md.ENCRYPTION_ALGORITHM if plaintext_footer else md.CRYPTO_ALGORITHM
+        (_, algorithm), *_ = fields[place][1].values()
+        assert algorithm[md.SUPPLY_AAD_PREFIX][1] is (bool(prefix) and not stored)
