@@ -223,7 +223,7 @@ def test_whether_a_reader_supplies_the_prefix_is_always_said(
     plaintext_footer: bool, prefix: bytes
 ) -> None:
     """arrow-go 18.2 crashes on a file without the field, which the format makes optional."""
-    for stored in (False, True):
+    for stored in (False, True) if prefix else (True,):
         config = parquet.EncryptionConfig(
             KEY, plaintext_footer=plaintext_footer, aad_prefix=prefix, store_aad_prefix=stored
         )
