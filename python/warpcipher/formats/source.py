@@ -75,16 +75,19 @@ def is_made_by_store(
 def in_place_of(
     source: Regular | stores.ObjectFile, out: PathLike, *, replace: bool
 ) -> Iterator[BinaryIO | stores.Upload]:
-    """A new file, made of one that must not change meanwhile: OSError. It has the permissions of
-    that one, where it replaces none."""
+    """A new file, made of one that must not change meanwhile, nor its name stand for another, where
+    that is replaced: OSError. It has the permissions of that one, where it replaces none."""
     if not isinstance(source, Regular):
         with created(out, replace, source.size) as target:
             yield target
+            if out == source.info.url and stores.stat(out) != source.info:
+                raise OSError(errno.ESTALE, "the object changed while it was read", out)
         return
     before = os.fstat(source.fileno())
     with (
         created(out, replace, before.st_size, before.st_mode & 0o777) as target,
-        steady(source.fileno(), before),  # looked at before the new file appears
+        # Looked at before the new file appears.
+        steady(out if out == source.name else source.fileno(), before),
     ):
         yield target
 

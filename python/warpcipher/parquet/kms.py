@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import errno
-import io
 import json
 import os
 import secrets
@@ -22,9 +20,9 @@ from typing import Any, Protocol
 import warpcipher as wc
 
 from .. import stores
-from .._descriptors import open_seekable
 from .._types import PathLike
 from ..formats import FormatError
+from ..formats.source import Regular, open_source, write_changed
 from ..formats.whole import write_whole
 from .config import EncryptionConfig
 from .storage import writing
@@ -109,7 +107,9 @@ class KmsKeys:
                 "URL here: name its copy with KmsKeys(client, table=...)"
             )
         if self._external is None:
-            self._external, _ = _read(material_path(self._table))
+            path = material_path(self._table)
+            with open_source(path) as source:
+                self._external = _materials(source, path)
         found = self._external.get(reference)
         if not isinstance(found, str):
             raise FormatError(f"{_name(material_path(self._table))} has no key {reference!r}")
@@ -121,7 +121,7 @@ class KmsKeys:
         """Wraps the data keys of the table again, and returns how many: its key material beside it
         is replaced in one step, and the table stays as it is. With double wrapping the data keys
         get fresh key encryption keys. Material that another program has written meanwhile stays:
-        OSError (ESTALE). S3, Google and Azure decide that themselves; for other stores and files it
+        OSError. S3, Google and Azure decide that themselves; for other stores and files it
         is looked at before the new file appears.
 
         masters: ids of master keys to the ids that take their place. Others stay, and the KMS
@@ -135,11 +135,13 @@ class KmsKeys:
                 "table=...). `rewrap` also writes material in the table itself again"
             )
         path = material_path(self._table)
-        self._external, before = _read(path)
-        rotation = Rotation(self, masters or {}, client)
-        rotated = {name: rotation.of_material(self._look_up(name)) for name in self._external}
-        rotation.check(_name(path))
-        _replace(path, rotated, before)
+        with open_source(path) as source:
+            self._external = _materials(source, path)
+            rotation = Rotation(self, masters or {}, client)
+            rotated = {name: rotation.of_material(self._look_up(name)) for name in self._external}
+            rotation.check(_name(path))
+            data, nothing = json.dumps(rotated).encode(), (source.size, source.size)
+            write_changed(path, source, path, nothing, beginning=data, replace=True, copy=True)
         self._external = None
         return len(rotated)
 
@@ -232,7 +234,8 @@ class KmsKeys:
             raise FileExistsError(
                 f"{path} exists, and a file may need its keys: save(replace=True) replaces it"
             )
-        _write(path, self._new)
+        with writing(path) as file:
+            write_whole(file, memoryview(json.dumps(self._new).encode()))
         self._external = None
 
     def __repr__(self) -> str:
@@ -302,43 +305,11 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _read(path: str) -> tuple[dict[str, Any], Any]:
-    """A file of key material, which others may have put there, and its state."""
-    before = _state(path)
-    is_url = stores.is_url(path)
-    file: Any = (
-        stores.open_object(path, before) if is_url else io.FileIO(path, opener=open_seekable)
-    )
-    with file:
-        data = file.read(_LONGEST + 1)
-    if len(data) > _LONGEST:
+def _materials(source: Regular | stores.ObjectFile, path: str) -> dict[str, Any]:
+    """What a file of key material holds, which others may have put there."""
+    if source.size > _LONGEST:
         raise FormatError(f"{_name(path)} has more than {_LONGEST} bytes: that is not key material")
-    return _parse(data, _name(path)), before
-
-
-def _state(path: str) -> Any:
-    """Another one where the file has changed."""
-    if stores.is_url(path):
-        return stores.stat(path)
-    status = os.stat(path)  # noqa: PTH116
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _write(path: str, materials: dict[str, str], before: Any = None) -> None:
-    """before: the state of what it replaces."""
-    with writing(path) as file:
-        write_whole(file, memoryview(json.dumps(materials).encode()))
-        if before is not None and _state(path) != before:
-            raise OSError(errno.ESTALE, "the key material changed while it was wrapped", path)
-
-
-def _replace(path: str, materials: dict[str, str], before: Any) -> None:
-    """By the store's own condition, where it has one."""
-    if stores.is_url(path):
-        data = json.dumps(materials).encode()
-        if stores.replace_beginning(path, before.size, data, version=before.version):
-            return
-    _write(path, materials, before)
+    return _parse(source.read_at(0, source.size), _name(path))
 
 
 def _parse(text: bytes, what: str) -> dict[str, Any]:
