@@ -303,10 +303,10 @@ class BaseFile(Closed):
         own = md.substruct(crypto, md.WITH_COLUMN_KEY)
         if own is not None:
             metadata = md.binary(own, md.COLUMN_KEY_METADATA, f"the key metadata of column {name}")
-            return self._ring.column(name, metadata or b"")
+            return self._ring.find(metadata or b"", name)
         if md.WITH_FOOTER_KEY not in crypto:
             raise FormatError(f"column {name}: unknown kind of encryption {sorted(crypto)}")
-        return self.footer.key or self._ring.footer(self.footer.key_metadata)
+        return self.footer.key or self._ring.find(self.footer.key_metadata)
 
     def readable(self) -> list[int]:
         """The numbers of the columns whose keys are there."""

@@ -120,7 +120,7 @@ def read_footer(
     key = None
     if check_footer:
         try:
-            key = ring.footer(metadata)
+            key = ring.find(metadata)
         except MissingKeyError as error:
             raise MissingKeyError(
                 f"{error}; with open(..., check_footer=False) what is plain, and columns whose "
@@ -139,7 +139,7 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
         raise FormatError(f"the footer's module has {len(data) - end} bytes: cut short")
     crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
     metadata = md.binary(outer, md.CRYPTO_KEY_METADATA, "the footer's key metadata") or b""
-    key = ring.footer(metadata)
+    key = ring.find(metadata)
     module = data[end:]
     length = int.from_bytes(module[: modules.LENGTH], "little") + modules.LENGTH
     try:

@@ -44,15 +44,8 @@ class KeyRing:
         self._beside: dict[int, object] = {}  # by the identity of what `keys` holds
         self._found: dict[tuple[bytes, str | None], bytes] = {}
 
-    def footer(self, metadata: bytes) -> bytes:
-        """The footer's key."""
-        return self._find(metadata, None)
-
-    def column(self, name: str, metadata: bytes) -> bytes:
-        """The key of a column that has one of its own."""
-        return self._find(metadata, name)
-
-    def _find(self, metadata: bytes, column: str | None) -> bytes:
+    def find(self, metadata: bytes, column: str | None = None) -> bytes:
+        """The key of a column that has one of its own; None: the footer's."""
         asked = metadata, None if self._is_asked else column
         if asked not in self._found:
             self._found[asked] = self._ask(metadata, column)

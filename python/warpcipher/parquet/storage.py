@@ -26,11 +26,14 @@ _MOST_AT_ONCE = 1 << 30
 
 
 class Source(Closed):
-    """Random access to a file. `read` gives views; they hold for as long as someone has them."""
+    """Random access to a file. `read` gives views; they hold for as long as someone has them.
+
+    descriptor: of a file that takes pread(); -1 where it lies elsewhere.
+    """
 
     def __init__(self, source: SourceLike) -> None:
         self._bytes: memoryview | None = None
-        self._descriptor = -1
+        self.descriptor = -1
         self._file: Any = None
         self._close_file = False
         self._lock = threading.Lock()
@@ -42,11 +45,11 @@ class Source(Closed):
         if isinstance(source, (str, os.PathLike)):
             self.name = os.fspath(source)
             try:
-                self._descriptor = open_seekable(self.name)
+                self.descriptor = open_seekable(self.name)
             except IsADirectoryError as error:
                 text = "a directory: read_dataset reads its files, and find_files lists them"
                 raise IsADirectoryError(error.errno, text, self.name) from None
-            self.size = os.fstat(self._descriptor).st_size
+            self.size = os.fstat(self.descriptor).st_size
         elif hasattr(source, "readinto") and hasattr(source, "seek"):
             self.name = str(getattr(source, "name", "the file"))
             self._file = source
@@ -63,14 +66,9 @@ class Source(Closed):
             self.size = len(self._bytes)
 
     @property
-    def descriptor(self) -> int:
-        """Of a file that takes pread(); -1 where it lies elsewhere."""
-        return self._descriptor
-
-    @property
     def path(self) -> str | None:
         """Of a file on this machine that was opened by its path."""
-        return self.name if self._descriptor >= 0 else None
+        return self.name if self.descriptor >= 0 else None
 
     @property
     def place(self) -> str | None:
@@ -81,18 +79,18 @@ class Source(Closed):
     def opened(self) -> Regular | stores.ObjectFile:
         """The file at its path, or the object at its URL."""
         if self.url is None:
-            return Regular(self._descriptor, closefd=False)
+            return Regular(self.descriptor, closefd=False)
         return cast("stores.ObjectFile", self._file)
 
     @property
     def identity(self) -> tuple[int, int] | None:
         """Device and inode; None for a file that is not on this machine."""
-        return identity_of(self._descriptor if self._descriptor >= 0 else self._file)
+        return identity_of(self.descriptor if self.descriptor >= 0 else self._file)
 
     @property
     def is_fetched(self) -> bool:
         """Whether its bytes must be fetched through a file object."""
-        return self._bytes is None and self._descriptor < 0
+        return self._bytes is None and self.descriptor < 0
 
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly these bytes; FormatError where the file does not have them."""
@@ -131,7 +129,7 @@ class Source(Closed):
         return buffer, positions
 
     def _fill(self, offset: int, view: memoryview) -> None:
-        if self._descriptor < 0:
+        if self.descriptor < 0:
             if self._file is None:
                 raise ValueError("read of a file that is closed")
             with self._lock:
@@ -141,7 +139,7 @@ class Source(Closed):
             done = 0
             while done < len(view):
                 part = view[done : done + _MOST_AT_ONCE]
-                count = os.preadv(self._descriptor, [part], offset + done)
+                count = os.preadv(self.descriptor, [part], offset + done)
                 if not count:
                     break
                 done += count
@@ -150,9 +148,9 @@ class Source(Closed):
 
     def close(self) -> None:
         """Closes the file, if it was opened here."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
         if self._close_file and self._file is not None:
             self._file.close()
         self._file = None
