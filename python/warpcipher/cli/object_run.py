@@ -96,7 +96,13 @@ class ObjectRun(Transfer):
             with process.asking(), self._report_file():
                 if self._is_stream():
                     self._pipe(total)
-                for plan in [] if self._is_stream() else self._plans():
+                plans = [] if self._is_stream() else list(self._plans())
+                if settings.journal is not None and len(plans) > 1:
+                    raise usage(
+                        f"--journal is for one job, and these are {len(plans)}: name one input, or "
+                        "leave the journals in the outputs"
+                    )
+                for plan in plans:
                     self._do_job(plan, total)
         finally:
             self._close()
@@ -341,7 +347,7 @@ class ObjectRun(Transfer):
         if not counts.listed:
             places = ", ".join(map(shown, job.work.items.roots.values()))
             warn(f"{places}: there is no object that this run takes")
-        for field in ("done", "done_bytes", "before", "failed", "skipped"):
+        for field in ("done", "done_bytes", "before", "failed", "failed_bytes", "skipped"):
             setattr(total, field, getattr(total, field) + getattr(counts, field))
 
     def _runner(self, job: Job) -> Runner:
@@ -361,7 +367,9 @@ class ObjectRun(Transfer):
     def _rehearse_job(self, job: Job) -> None:
         for item in job.listed():
             if isinstance(item, Item) and job.takes(item):
-                click.echo(f"{shown(job.work.items.place(item.name))} -> {self._place_of(item)}")
+                made = self._place_of(item)
+                place = shown(job.work.items.place(item.name))
+                click.echo(f"{place} -> {made if made is None else shown(made)}")
 
     def _place_of(self, item: Any) -> str | None:
         target = self._doing.target
@@ -435,7 +443,7 @@ class ObjectRun(Transfer):
         document = {
             "ok": not total.failed,
             "objects": total.done,
-            "bytes": total.done_bytes,
+            "bytes": total.done_bytes - total.failed_bytes,
             "complete": total.before,
             "skipped": total.skipped,
             "failed": total.failed,

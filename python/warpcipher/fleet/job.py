@@ -65,10 +65,9 @@ class Counts:
     done_bytes: int = 0
     before: int = 0
     failed: int = 0
+    failed_bytes: int = 0
     refused: int = 0
     skipped: int = 0
-    sealed_bytes: int = 0
-    faults: list[str] = field(default_factory=list)
 
 
 class _Listing:
@@ -428,9 +427,9 @@ class Job:
                 if self._preparing:
                     continue
                 counts.done += 1
-                counts.sealed_bytes += outcome.done.sealed
             else:
                 counts.failed += 1
+                counts.failed_bytes += outcome.item.size
                 counts.refused += isinstance(outcome.error, (wc.InvalidTag, FormatError))
             counts.done_bytes += outcome.item.size
             self.said("failed" if outcome.done is None else "done", outcome)

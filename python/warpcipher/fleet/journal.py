@@ -33,6 +33,7 @@ import warpcipher as wc
 from .. import stores
 from ..formats import FormatError
 from ..formats.sealed import Sealed
+from ..stores.store import shown
 
 MAGIC = b"warpcipher-journal-1\n"
 LABEL = b"\0warpcipher.job.v1/journal\0"
@@ -70,7 +71,7 @@ class Journal:
         """Reads it; nothing is written before `begin`. job: its name, which a second call gives
         again. fresh: what an earlier run left is dropped. Raises JournalError, OSError."""
         self._fresh = fresh
-        self._place = place
+        self._place, self._shown = place, shown(place or "")
         self._sealed = sealed
         self._context = sealed.options.context + LABEL + os.fsencode(job)
         self._table = sqlite3.connect("", isolation_level=None)
@@ -136,7 +137,7 @@ class Journal:
         begin = file.read(len(MAGIC))
         if begin != MAGIC and not MAGIC.startswith(begin):
             raise JournalError(
-                f"{self._place} is not a journal of a job: name another with --journal"
+                f"{self._shown} is not a journal of a job: name another with --journal"
             )
         end = len(MAGIC) if begin == MAGIC else 0
         size = end if self._fresh else file.seek(0, os.SEEK_END)
@@ -171,7 +172,7 @@ class Journal:
             if may_be_cut:
                 return False
             raise JournalError(
-                f"{self._place} is not the journal of this job with this key and context, or of "
+                f"{self._shown} is not the journal of this job with this key and context, or of "
                 "other inputs, or was damaged: name another with --journal"
             ) from None
         self._insert(lines)

@@ -77,8 +77,8 @@ def is_prefix(place: str) -> bool:
     where it is neither, OSError, ValueError."""
     if not stores.is_url(place):
         return stat.S_ISDIR(os.stat(place).st_mode)
-    if place.endswith("/"):
-        stores.store_of(place)  # a ValueError, where it has no bucket
+    path = stores.store_of(place)[1]  # a ValueError, where it has no bucket
+    if not path or path.endswith("/"):
         return True
     try:
         stores.stat(place)

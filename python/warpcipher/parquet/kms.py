@@ -24,6 +24,7 @@ from .._types import PathLike
 from ..formats import FormatError
 from ..formats.source import Regular, open_source, write_changed
 from ..formats.whole import write_whole
+from ..stores.store import shown
 from .config import EncryptionConfig
 from .storage import writing
 
@@ -232,7 +233,8 @@ class KmsKeys:
         path = material_path(self._table)
         if not replace and _is_there(path):
             raise FileExistsError(
-                f"{path} exists, and a file may need its keys: save(replace=True) replaces it"
+                f"{shown(path)} exists, and a file may need its keys: save(replace=True) replaces "
+                "it"
             )
         with writing(path) as file:
             write_whole(file, memoryview(json.dumps(self._new).encode()))

@@ -33,9 +33,10 @@ def store_of(url: str) -> tuple[Store, str]:
     scheme, mark, path = url.partition("://")
     if not mark or not scheme:
         raise ValueError(f"{url}: expected scheme://bucket/name")
-    kind, bucket = _KINDS.get(scheme, OtherStore), ""
+    kind = _KINDS.get(scheme, OtherStore)
+    bucket, _, rest = path.partition("/")
     if kind is not OtherStore:
-        bucket, _, path = path.partition("/")
+        path = rest
         if not bucket or (scheme in ("s3", "gs") and "@" in bucket):
             raise ValueError(f"{shown(url)}: expected {scheme}://bucket/name")
     # Past os.environ, which decodes all of it: that took half of the time of short objects.

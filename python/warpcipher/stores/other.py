@@ -8,19 +8,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from .cloud import load
-from .store import ObjectInfo, Store, Upload, changed, exists, missing
+from .store import ObjectInfo, Store, Upload, changed, exists, failure, missing
 
 
 class OtherStore(Store):
     """A file system of fsspec."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
-        super().__init__(scheme, bucket)
+        """bucket: the host of some file systems, and of others the first part of a path."""
+        super().__init__(scheme, "")
+        self._root = f"{scheme}://{bucket}"
         self._fsspec = load("fsspec", scheme)
-        self._system = self._open_system()
+        with self.told(self._root):
+            self._system = self._open_system()
 
     def _open_system(self, **options: Any) -> Any:
-        return self._fsspec.core.url_to_fs(self.url(""), **options)[0]
+        return self._fsspec.core.url_to_fs(self._root, **options)[0]
+
+    @contextlib.contextmanager
+    def told(self, url: str) -> Iterator[None]:
+        """What a file system raises of its own as an OSError."""
+        try:
+            yield
+        except (OSError, ValueError):
+            raise
+        except Exception as error:
+            raise failure(url, "", type(error).__name__) from None
 
     def _info(self, url: str, found: dict[str, Any]) -> ObjectInfo:
         given = found.get("LastModified", found.get("mtime", found.get("created", 0)))
@@ -38,7 +51,8 @@ class OtherStore(Store):
         url = self.url(path)
         self._system.invalidate_cache()
         try:
-            found = self._system.info(url)
+            with self.told(url):
+                found = self._system.info(url)
         except FileNotFoundError:
             raise missing(url) from None
         if found["type"] == "directory":
@@ -53,7 +67,8 @@ class OtherStore(Store):
 
     def _walk(self, folder: str, url: str) -> Iterator[ObjectInfo]:
         try:
-            entries = self._system.ls(folder, detail=True)
+            with self.told(url):
+                entries = self._system.ls(folder, detail=True)
         except FileNotFoundError:
             return
         named = {}
@@ -72,7 +87,10 @@ class OtherStore(Store):
         """The version is looked at after the read: a store that this class is for has no other
         way."""
         try:
-            data = bytes(self._system.cat_file(self.url(path), start=offset, end=offset + length))
+            with self.told(info.url):
+                data = bytes(
+                    self._system.cat_file(self.url(path), start=offset, end=offset + length)
+                )
         except FileNotFoundError:
             raise changed(info.url) from None
         if len(data) != length or (info.version and self.stat(path).version != info.version):
@@ -85,14 +103,22 @@ class OtherStore(Store):
         The file system is one of its own, because a transaction takes in all that is written
         through it."""
         url = self.url(path)
-        if not replace and self._system.exists(url):
-            raise exists(url)
-        system = self._open_system(skip_instance_cache=True)
-        with system.transaction, system.open(url, "wb") as file:
-            yield file
+        with self.told(url):
             if not replace and self._system.exists(url):
                 raise exists(url)
+            system = self._open_system(skip_instance_cache=True)
+            system.makedirs(url.rpartition("/")[0], exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            with self.told(url):
+                stack.enter_context(system.transaction)
+                file = stack.enter_context(system.open(url, "wb"))
+            yield file
+            with self.told(url):
+                if not replace and self._system.exists(url):
+                    raise exists(url)
+                stack.pop_all().close()
         self._system.invalidate_cache()
 
     def remove(self, path: str) -> None:
-        self._system.rm_file(self.url(path))
+        with self.told(self.url(path)):
+            self._system.rm_file(self.url(path))

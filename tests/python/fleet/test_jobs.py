@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import secrets
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from job_support import NAMES, damage, decrypted, do, encrypt, invoke, plain, reported
 from step_store import Killed, StepStore
+from warpcipher import stores
 from warpcipher.cli.app import cli
 from warpcipher.fleet import journal, places
 from warpcipher.fleet.places import Item, Items
@@ -374,6 +376,40 @@ def test_options_that_do_not_fit(
 ) -> None:
     assert said in encrypt(*arguments, expect=2)
     assert plain(store, "out/") == {}
+
+
+def test_a_journal_is_for_one_job(store: StepStore, there: Path) -> None:
+    """The second job would refuse it when the first one is done."""
+    for number in ("1", "2"):
+        do("encrypt", "step://in", "-o", f"step://sealed/{number}.cobblestone")
+    inputs = ("step://sealed/1.cobblestone", "step://sealed/2.cobblestone", "-o", "step://back")
+    assert "for one job, and these are 2" in do("decrypt", *inputs, "--journal", "j", expect=2)
+    assert plain(store, "back/") == {}
+    do("decrypt", *inputs)
+
+
+def test_bytes_of_what_failed_are_not_done(store: StepStore, there: Path) -> None:
+    def hook(call: str, path: str) -> None:
+        if call == "read" and path == "in/z":
+            raise OSError(errno.EIO, "no such sector", path)
+
+    store.hook = hook
+    found = json.loads("{" + encrypt("--json", "--retry", "0", expect=4).partition("{")[2])
+    sizes = [len(data) for name, data in plain(store).items() if name != "z"]
+    assert (found["objects"], found["failed"], found["bytes"]) == (len(sizes), 1, sum(sizes))
+
+
+def test_no_password_is_printed(there: Path) -> None:
+    (there / "in").mkdir()
+    (there / "in" / "a").touch()
+    target = "memory://me:secret@there/x"
+    assert "secret" not in do("encrypt", "in", "-o", target, "--dry-run")
+    given = ("--journal", "memory://me:secret@there/journal")
+    with stores.writing(given[1]) as file:
+        file.write(b"something else")
+    text = do("encrypt", "in", "-o", target, *given, expect=2)
+    assert "is not a journal" in text
+    assert "secret" not in text
 
 
 def test_places_that_overlap(store: StepStore, there: Path) -> None:

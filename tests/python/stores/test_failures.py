@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import small_s3
 from warpcipher import formats, stores
+from warpcipher.fleet.places import is_prefix
 from warpcipher.stores import cloud
 
 pytest.importorskip("obstore")
@@ -256,6 +257,12 @@ def test_buckets_of_google(server: small_s3.Store, monkeypatch: pytest.MonkeyPat
     server.put("bucket/5", b"other")
     with pytest.raises(OSError, match="changed"):
         file.read(1)
+
+
+def test_a_bucket_without_a_slash_is_a_prefix(server: small_s3.Store) -> None:
+    assert is_prefix("s3://bucket")
+    server.put("bucket/a", b"")
+    assert not is_prefix("s3://bucket/a")
 
 
 def test_a_damaged_object_gives_no_plaintext(server: small_s3.Store) -> None:

@@ -153,3 +153,43 @@ def test_an_encrypted_model_is_loaded_from_a_url(tmp_path: Path) -> None:
         weights.load_file(url, framework="np")
     with pytest.raises(wc.InvalidTag):
         weights.load_file(url, key=bytes(32), framework="np")
+
+
+def test_a_file_system_at_a_host(tmp_path: Path) -> None:
+    """Of fsspec: it takes its host and user from the URL, wants the folder of a new file to be
+    there, and has errors of its own."""
+
+    from fsspec.implementations.dirfs import DirFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    class Refused(Exception):  # noqa: N818 - a name of the tests
+        pass
+
+    class Hosted(DirFileSystem):  # type: ignore[misc]
+        protocol = "hosted"
+        cachable = False
+
+        def __init__(self, host: str, username: str = "", password: str = "", **_: Any) -> None:
+            if password != "right":
+                raise Refused(f"{username}:{password}")
+            super().__init__(str(tmp_path / host), LocalFileSystem())
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path.partition("://")[2].partition("/")[2] if "://" in path else path
+
+        @staticmethod
+        def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
+            found = fsspec.utils.infer_storage_options(path)
+            return {name: found[name] for name in ("host", "username", "password")}
+
+    fsspec.register_implementation("hosted", Hosted, clobber=True)
+    url = "hosted://me:right@there/a/b"
+    with stores.writing(url) as file:
+        file.write(b"text")
+    assert (tmp_path / "there" / "a" / "b").read_bytes() == b"text"
+    assert stores.open_object(url).read() == b"text"
+    assert [info.size for info in stores.listing("hosted://me:right@there/a")] == [4]
+    with pytest.raises(OSError, match="the store failed: Refused") as caught:
+        stores.stat("hosted://me:wrong@there/a/b")
+    assert "wrong" not in str(caught.value)
