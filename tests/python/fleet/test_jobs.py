@@ -366,7 +366,7 @@ def test_names_that_lead_out_of_a_folder(store: StepStore, there: Path) -> None:
     ("arguments", "said"),
     [
         (("--update", "--delete", "--no-manifest"), "trees with a manifest"),
-        (("--min-size", "10"), "with its unit"),
+        (("--min-size", "10"), "with a unit"),
         (("--max-age", "soon"), "is not an age"),
         (("--json", "--report", "-"), "both write to standard output"),
     ],
