@@ -134,10 +134,25 @@ Sampler = Laplace | Gaussian
 
 
 class Words:
-    """Random words of the elements of a run. read: draws words of a number for places."""
+    """Random words of the elements of a run, which begins at a position of the key's stream."""
 
-    def __init__(self, read: Callable[[int, Any], Any]) -> None:
-        self.read = read
+    def __init__(self, algorithm: str, key: bytearray, begin: int, count: int) -> None:
+        self._how = key, algorithm
+        self._begin = begin
+        self._memory = numpy.empty(count, numpy.uint64)
+
+    def read(self, number: int, places: Any) -> Any:
+        """The words of that number for these places."""
+        if len(places) > FEW:
+            self._fill(self._memory, number, 0)
+            return self._memory[places]
+        found = numpy.empty(len(places), numpy.uint64)
+        for i, place in enumerate(places):
+            self._fill(found[i : i + 1], number, 8 * int(place))
+        return found
+
+    def _fill(self, out: Any, number: int, at: int) -> None:
+        _native.random_fill(out, "bytes", "uint64", *self._how, number, self._begin + at)
 
     def settle(self, number: int, place: int, numerator: int, denominator: int) -> bool:
         """Whether the rest of a real number is below a fraction, by the words after the first."""
@@ -148,22 +163,6 @@ class Words:
             if word != numerator:
                 return word < numerator
             numerator = rest
-
-
-def _reader(algorithm: str, key: bytearray, begin: int, count: int) -> Callable[[int, Any], Any]:
-    memory = numpy.empty(count, numpy.uint64)
-
-    def read(number: int, places: Any) -> Any:
-        if len(places) > FEW:
-            _native.random_fill(memory, "bytes", "uint64", key, algorithm, number, begin)
-            return memory[places]
-        found = numpy.empty(len(places), numpy.uint64)
-        for i, place in enumerate(places):
-            at = begin + 8 * int(place)
-            _native.random_fill(found[i : i + 1], "bytes", "uint64", key, algorithm, number, at)
-        return found
-
-    return read
 
 
 class Draw:
@@ -324,7 +323,7 @@ def draw(
     try:
         for begin in range(0, count, RUN):
             size = min(RUN, count - begin)
-            read = _reader(algorithm, own, position + 8 * begin, size)
-            yield Draw(sampler, Words(read), size).values()
+            words = Words(algorithm, own, position + 8 * begin, size)
+            yield Draw(sampler, words, size).values()
     finally:
         own[:] = bytes(len(own))
