@@ -19,12 +19,11 @@ import hashlib
 import json
 import math
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._descriptors import closing, write_all
+from .._descriptors import closing, open_seekable, write_all
 from .._new_file import NewFile, target_of
 from .._types import PathLike
 from .._uncopied import Closed
@@ -146,23 +145,19 @@ class Checkpoint(Closed):
             self._descriptor = None
 
     def _open(self) -> int | None:
-        """The file, to be read; None if there is none. A FIFO or device is not even opened: that
-        may wait for ever, or set the device going. Should one get the name between the look and the
-        opening, O_NONBLOCK keeps that from waiting."""
+        """The file, to be read; None if there is none."""
         place = Path(*target_of(self.path))
         try:
-            self._require_file(place.lstat().st_mode)
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-            descriptor = os.open(place, flags)
+            return open_seekable(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             self._require_folder(place.parent)
             return None
-        try:
-            self._require_file(os.fstat(descriptor).st_mode)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return descriptor
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.ESPIPE):
+                raise
+            raise CheckpointError(
+                f"{self.path} is not a regular file: name one for the checkpoint"
+            ) from None
 
     def _require_folder(self, folder: Path) -> None:
         """Now, and not when the first keys are done."""
@@ -170,10 +165,6 @@ class Checkpoint(Closed):
             raise FileNotFoundError(errno.ENOENT, "no such folder for the checkpoint", str(folder))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-
-    def _require_file(self, mode: int) -> None:
-        if not stat.S_ISREG(mode):
-            raise CheckpointError(f"{self.path} is not a regular file: name one for the checkpoint")
 
     def _lock(self, descriptor: int) -> None:
         try:
