@@ -121,6 +121,13 @@ def is_padded(padding: str | None) -> bool:
     raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
 
 
+def require_engine(engine: object) -> str:
+    """Reads the `engine` argument; the native module knows the names."""
+    if not isinstance(engine, str):
+        raise TypeError(f"engine is {kind(engine)}: expected 'auto', or a name of engines()")
+    return engine
+
+
 def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
     """A `Key` of that algorithm: the one given, or a new one of these bytes."""
     if isinstance(key, _native.Key):

@@ -20,7 +20,7 @@ from ._types import (
     Unpack,
 )
 from ._uncopied import Uncopied
-from .arguments import PLAIN, is_decrypt, is_padded, make_key
+from .arguments import PLAIN, is_decrypt, is_padded, make_key, require_engine
 
 if TYPE_CHECKING:
     from .batch_run import BatchRun
@@ -92,7 +92,7 @@ class Batch(Uncopied):
     _instead = "add its messages to a new one in the process that runs them"
 
     def __init__(self, engine: str = "auto") -> None:
-        self._engine = engine
+        self._engine = require_engine(engine)
         self._messages = _native.Messages()
         self._handles: list[Handle[Any]] = []
         self._keys: dict[tuple[str, bytes], _native.Key] = {}

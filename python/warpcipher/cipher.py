@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from . import _later, _native
 from ._types import AlgorithmName, ArrayT, Buffer, BufferT, CipherOptions, Data, StreamLike, Unpack
 from ._uncopied import INSTEAD_OF_A_KEY, Uncopied
-from .arguments import is_padded, make_key
+from .arguments import is_padded, make_key, require_engine
 
 
 class Cipher(Uncopied):
@@ -41,7 +41,7 @@ class Cipher(Uncopied):
     ) -> None:
         self._key = make_key(algorithm, key)
         self._padded = is_padded(padding)
-        self._engine = engine
+        self._engine = require_engine(engine)
         plain = _native.PlainCipher(self._key, self._padded, engine)
         self._encrypt = plain.encrypt
         self._decrypt = plain.decrypt

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, overload
 from . import _later, _native
 from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction, SubmitOptions, Unpack
 from ._uncopied import Closed, Uncopied
-from .arguments import PLAIN, is_decrypt, is_padded, make_key, require_int
+from .arguments import PLAIN, is_decrypt, is_padded, make_key, require_engine, require_int
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -190,7 +190,12 @@ class Queue(Closed):
         else:
             require_int("max_in_flight", max_in_flight, 1, 64)
         self._native = _native.Queue(
-            engine, max_bytes, max_messages, max_delay_us, memory_limit, max_in_flight
+            require_engine(engine),
+            max_bytes,
+            max_messages,
+            max_delay_us,
+            memory_limit,
+            max_in_flight,
         )
         self._engine = engine
         self._closed = False

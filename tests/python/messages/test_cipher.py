@@ -408,3 +408,11 @@ def test_a_key_that_is_not_bytes_says_what_to_give() -> None:
     ):
         with pytest.raises(TypeError, match=text):
             wc.Cipher("aes-256-ctr", key)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: wc.Cipher("aes-128-ctr", bytes(16), engine=5), lambda: wc.Batch(5)]
+)
+def test_an_engine_is_named(make: Any) -> None:
+    with pytest.raises(TypeError, match="engine is int: expected 'auto', or a name of engines"):
+        make()
