@@ -128,7 +128,8 @@ class Growing:
         if self._gone:
             warn(
                 f"{shown(target)} keeps files that the source does not have any more: "
-                f"{_listed([entry.name for entry in self._gone])}: --delete removes it"
+                f"{_listed([entry.name for entry in self._gone])}: --delete removes "
+                f"{'it' if len(self._gone) == 1 else 'them'}"
             )
         for names, kind in (
             (self.tree.folders.keys() | self.tree.links.keys(), "file"),
@@ -138,7 +139,7 @@ class Growing:
                 if name in self._known and self._known[name].kind == kind:
                     raise usage(
                         f"{shown(self.tree.path_of(name))} was a {kind} when the tree "
-                        "was encrypted, and its entry stays: name a new folder"
+                        "was encrypted, and its entry stays: add --delete, or name a new folder"
                     )
 
     def _find_gone(self, files: set[str]) -> None:
