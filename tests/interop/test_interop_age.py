@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from format_cases import paint
-from warpcipher import formats
+from warpcipher import InvalidTag, formats
 from warpcipher.formats import Options, age
 
 pytest.importorskip("cryptography")
@@ -103,6 +103,38 @@ def test_keys_of_age_keygen(command: Path) -> None:
     assert f"# public key: {identity.recipient}" in text
     shown = run("age-keygen", "-y", "id.txt", folder=command)
     assert age.recipients(shown) == [ME.recipient]
+
+
+HYBRID = age.HybridIdentity(bytes(range(32)))
+
+
+def test_post_quantum_keys(command: Path) -> None:
+    """Of age 1.3 or later. Those of earlier ones refuse them; test_age_vectors.py reads them."""
+    (command / "pq.txt").write_text(HYBRID.to_text())
+    shown = subprocess.run(["age-keygen", "-y", "pq.txt"], cwd=command, capture_output=True)
+    if shown.returncode:
+        pytest.skip("needs age 1.3")
+    assert age.recipients(shown.stdout) == [HYBRID.recipient]
+    made = run("age-keygen", "-pq", folder=command)
+    (other,) = age.identities(made)
+    assert f"# public key: {other.recipient}" in made.decode()
+    for size in (0, 1, CHUNK, CHUNK + 1, 3 * CHUNK):
+        plain = paint(size)
+        recipients = ("-r", str(other.recipient), "-r", str(HYBRID.recipient))
+        assert decrypt(run("age", *recipients, folder=command, stdin=plain), HYBRID) == plain
+        sealed = encrypt(plain, [other, HYBRID])
+        assert run("age", "-d", "-i", "pq.txt", folder=command, stdin=sealed) == plain
+
+
+def test_post_quantum_keys_keep_to_themselves() -> None:
+    with pytest.raises(ValueError, match="beside one that is none"):
+        encrypt(b"x", [HYBRID, ME])
+    sealed = encrypt(b"x", str(HYBRID.recipient))
+    assert decrypt(sealed, HYBRID.to_text()) == b"x"
+    with pytest.raises(InvalidTag, match="mlkem768x25519"):
+        decrypt(sealed, ME)
+    with pytest.raises(InvalidTag):
+        decrypt(sealed, age.HybridIdentity.generate())
 
 
 @pytest.fixture(params=[("ed25519", ""), ("rsa", ""), ("ed25519", "phrase")], ids=str)

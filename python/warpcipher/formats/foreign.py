@@ -17,7 +17,7 @@ class Foreign(NamedTuple):
     certain: bool = True
 
 
-PREFIX_SIZE = 512
+PREFIX_SIZE = 4096
 """Bytes of a file that `identify` looks at."""
 ENDING_SIZE = 4
 """Bytes of its end that it looks at."""

@@ -29,7 +29,7 @@ _BASE64_DIGITS = (22, 32, 43, 86)
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
 _IDENTITIES = re.compile(
-    rb"AGE-SECRET-KEY-1|-----BEGIN (?:CRYPT4GH(?: ENCRYPTED)?|OPENSSH) PRIVATE KEY-----"
+    rb"AGE-SECRET-KEY-(?:PQ-)?1|-----BEGIN (?:CRYPT4GH(?: ENCRYPTED)?|OPENSSH) PRIVATE KEY-----"
 )
 _SECRETS = re.compile(
     r"AGE-SECRET-KEY-|AGE-PLUGIN-|-----BEGIN |PRIVATE KEY--|YzRnaC12M", re.IGNORECASE

@@ -242,7 +242,7 @@ def test_texts_of_keys() -> None:
         (ME.to_text(), "identity was given for a recipient"),
         (str(ME.recipient)[:-1], "checksum"),
         (str(ME.recipient).upper(), "58 lower-case"),
-        ("age1pq1" + "q" * 60, "post-quantum recipient"),
+        ("age1pq1" + "q" * 60, "post-quantum key was given"),
         ("age1tag1" + "q" * 60, "recipient of a hardware token"),
         ("ssh-ed25519 AAAA", "an SSH public key"),
         ("age1yubikey1qqqq", "of a plugin"),
@@ -255,7 +255,7 @@ def test_texts_of_keys() -> None:
         (str(ME.recipient), "a recipient was given for an identity"),
         (ME.to_text().lower(), "58 upper-case"),
         (ME.to_text()[:-2], "checksum"),
-        ("AGE-SECRET-KEY-PQ-1QQQQ", "post-quantum identity"),
+        ("AGE-SECRET-KEY-PQ-1QQQQ", "post-quantum key was given"),
         ("AGE-PLUGIN-YUBIKEY-1QQQ", "identity of a plugin"),
     ):
         with pytest.raises(ValueError, match=says) as failure:
@@ -366,7 +366,7 @@ def test_sources_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (ME, {"context": b"x"}, "takes no context"),
         (ME, {"iv": bytes(12)}, "takes no iv"),
         ([], {}, "empty list"),
-        (7, {}, "takes a Recipient, SshRecipient, Identity, SshIdentity or Pass"),
+        (7, {}, "takes a recipient, an identity or a Pass"),
         (bytes(32), {}, "not ASCII|not an identity"),
     ],
 )

@@ -13,11 +13,12 @@ formats.open("secret.age", age.Passphrase("..."))
 
 from __future__ import annotations
 
+from .hybrid import HybridIdentity, HybridRecipient
 from .key_files import identities, is_encrypted, recipients
 from .keys import Identity, OtherIdentity, Passphrase, Recipient
 from .ssh import SshIdentity, SshRecipient
 
 __all__ = [
-    "Identity", "OtherIdentity", "Passphrase", "Recipient", "SshIdentity", "SshRecipient",
-    "identities", "is_encrypted", "recipients",
+    "HybridIdentity", "HybridRecipient", "Identity", "OtherIdentity", "Passphrase", "Recipient",
+    "SshIdentity", "SshRecipient", "identities", "is_encrypted", "recipients",
 ]  # fmt: skip

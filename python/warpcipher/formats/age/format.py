@@ -23,7 +23,8 @@ import warpcipher as wc
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..layout import FormatError
 from ..whole import Parts, Reader, TextWriter, Writer
-from . import armor, header, key_files, payload, ssh
+from . import armor, header, hybrid, key_files, payload, ssh
+from .hybrid import HybridIdentity, HybridRecipient
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
 from .ssh import SshIdentity, SshRecipient
 
@@ -37,7 +38,7 @@ _KEY_TEXT = re.compile(
 
 
 def _parsed(key: object) -> list[Any]:
-    takes = "a Recipient, SshRecipient, Identity, SshIdentity or Passphrase of formats.age"
+    takes = "a recipient, an identity or a Passphrase of formats.age"
     return several_keys(key, _known, "format age", takes)
 
 
@@ -57,7 +58,7 @@ def _known(key: object) -> list[Any] | None:
 def _opened(data: bytes, key: object) -> tuple[header.Header, bytes]:
     """The header that a file begins with, authentic, and its file key."""
     identities = _parsed(key)
-    if any(isinstance(one, (Recipient, SshRecipient)) for one in identities):
+    if any(isinstance(one, (Recipient, HybridRecipient, SshRecipient)) for one in identities):
         raise ValueError(
             "format age decrypts with an identity or a passphrase, not with a recipient"
         )
@@ -77,7 +78,13 @@ def _wrapped(
         several and any(isinstance(one, Passphrase) for one in recipients)
     ):
         raise ValueError("format age takes a passphrase only without other recipients")
-    return (*kept, *(one.wrap(file_key) for one in recipients))
+    stanzas = (*kept, *(one.wrap(file_key) for one in recipients))
+    if len({one.type == hybrid.TYPE for one in stanzas}) > 1:
+        raise ValueError(
+            "a post-quantum recipient stands beside one that is none: who breaks that one reads "
+            "the file, so age does not take them together"
+        )
+    return stanzas
 
 
 class Age(Format):
@@ -119,7 +126,7 @@ class Age(Format):
     def secret_keys(self, data: bytes, passphrase: Callable[[], bytes]) -> list[key_files.Identity]:
         return key_files.identities(data, passphrase() if key_files.is_encrypted(data) else None)
 
-    def public_text(self, secret: Identity | SshIdentity) -> str:
+    def public_text(self, secret: Identity | HybridIdentity | SshIdentity) -> str:
         return str(secret.recipient)
 
     def opened_by(self, head: bytes) -> str:

@@ -14,16 +14,18 @@ import warpcipher as wc
 from ..._errors import explained
 from ...keys import identify
 from ...keys.decode import in_utf16
-from . import armor, header, keys, ssh
+from . import armor, header, hybrid, keys, ssh
 
 Key = TypeVar("Key")
-Recipient: TypeAlias = "keys.Recipient | ssh.SshRecipient"
-Identity: TypeAlias = "keys.Identity | ssh.SshIdentity | keys.OtherIdentity"
+Recipient: TypeAlias = "keys.Recipient | hybrid.HybridRecipient | ssh.SshRecipient"
+Identity: TypeAlias = "keys.Identity | hybrid.HybridIdentity | ssh.SshIdentity | keys.OtherIdentity"
 KEYS = (
     keys.Recipient,
     keys.Identity,
     keys.Passphrase,
     keys.OtherIdentity,
+    hybrid.HybridRecipient,
+    hybrid.HybridIdentity,
     ssh.SshRecipient,
     ssh.SshIdentity,
 )
@@ -106,10 +108,14 @@ def _identity(text: str) -> Identity:
             "an SSH public key was given for an identity: the secret key is mostly in the file "
             "without .pub"
         )
+    if text.startswith("AGE-SECRET-KEY-PQ-1"):
+        return hybrid.HybridIdentity.parse(text)
     return keys.OtherIdentity.find(text) or keys.Identity.parse(text)
 
 
 def _recipient(text: str) -> Recipient:
+    if text.startswith("age1pq1"):
+        return hybrid.HybridRecipient.parse(text)
     return ssh.SshRecipient.parse(text) if text.startswith(_SSH) else keys.Recipient.parse(text)
 
 

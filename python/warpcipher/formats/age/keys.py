@@ -39,23 +39,24 @@ WORK_FACTOR = 18
 MOST_WORK = 22
 """Of what is read, as age itself does: 4 GiB."""
 
-_NOT_TAKEN = "is not taken: X25519 keys, SSH keys and passphrases are"
+_NOT_TAKEN = "is not taken: X25519, post-quantum and SSH keys and passphrases are"
 
 # The beginnings of keys of other kinds, and what they are. Bech32 has no 1 in its data, so that no
 # X25519 recipient begins like one of these by chance.
 _OTHER_RECIPIENTS = (
-    ("age1pq1", "a post-quantum recipient"),
     ("age1tag1", "a recipient of a hardware token"),
     ("age1tagpq1", "a recipient of a hardware token"),
     ("github:", "a user of GitHub"),
 )
-_OTHER_IDENTITIES = (
-    ("AGE-SECRET-KEY-PQ-1", "a post-quantum identity"),
-    ("AGE-PLUGIN-", "an identity of a plugin of age"),
-)
+_OTHER_IDENTITIES = (("AGE-PLUGIN-", "an identity of a plugin of age"),)
 
 
 def _refuse_others(text: str) -> None:
+    if text.startswith(("age1pq1", "AGE-SECRET-KEY-PQ-1")):
+        raise ValueError(
+            "a post-quantum key was given for one of X25519: HybridRecipient and HybridIdentity "
+            "read it"
+        )
     for beginning, what in (*_OTHER_RECIPIENTS, *_OTHER_IDENTITIES):
         if text.startswith(beginning):
             raise ValueError(f"{what} {_NOT_TAKEN}")
@@ -65,13 +66,15 @@ def _refuse_others(text: str) -> None:
         raise ValueError("an SSH public key was given for a key of age")
 
 
-def _decoded(text: str, prefix: str, refusal: str, expected: str) -> bytes:
-    """The 32 bytes of a key's text, which is in the case of its prefix. Raises ValueError."""
+def decoded(
+    text: str, prefix: str, refusal: str, expected: str, size: int = curve25519.KEY_SIZE
+) -> bytes:
+    """The bytes of a key's text, which is in the case of its prefix. Raises ValueError."""
     found, data = "", b""
     if text.startswith(f"{prefix}1"):
         with explained(refusal):
             found, data = bech32.decode(text)
-    if found != prefix.lower() or len(data) != curve25519.KEY_SIZE:
+    if found != prefix.lower() or len(data) != size:
         raise ValueError(f"{refusal}: {expected}")
     return data
 
@@ -105,7 +108,7 @@ class Recipient:
                 "`warpcipher keygen --public FILE` prints its recipient, age1..."
             )
         expected = "expected age1 and 58 lower-case characters"
-        return cls(_decoded(text, RECIPIENT_PREFIX, "not a recipient of age", expected))
+        return cls(decoded(text, RECIPIENT_PREFIX, "not a recipient of age", expected))
 
     def __str__(self) -> str:
         return bech32.encode(RECIPIENT_PREFIX, self.public)
@@ -146,7 +149,7 @@ class Identity(Uncopied):
         if text.startswith("age1"):
             raise ValueError("a recipient was given for an identity: public, it opens nothing")
         expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
-        return cls(_decoded(text, IDENTITY_PREFIX.upper(), "not an identity of age", expected))
+        return cls(decoded(text, IDENTITY_PREFIX.upper(), "not an identity of age", expected))
 
     def to_text(self) -> str:
         """AGE-SECRET-KEY-1...: guard it."""
