@@ -18,7 +18,7 @@ from .. import _native
 from .._types import StreamLike
 from .._uncopied import Uncopied
 from .layout import Layout
-from .whole import Reader, TextWriter, Writer, read_whole
+from .whole import Reader, TextWriter, Writer, copy_whole
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 T = TypeVar("T")
@@ -362,9 +362,7 @@ class Format(abc.ABC):
         if inner is None:
             return None
         decoded = io.BytesIO()
-        buffer = memoryview(bytearray(1 << 16))
-        while count := read_whole(inner, buffer):
-            decoded.write(buffer[:count])
+        copy_whole(inner, decoded)
         decoded.seek(0)
         return decoded
 

@@ -25,7 +25,7 @@ from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
 from .rewrap import require_no_tree_at
 from .stream import Progress, checked_options, encrypt_stream
-from .whole import Digested, Reader, Writer, read_whole, write_whole
+from .whole import Digested, Reader, Writer, copy_whole, read_whole
 
 BLOCK = 4 << 20
 
@@ -66,9 +66,7 @@ class Rekeyed:
     def copy(self, file: Reader, writer: Writer) -> None:
         """Copies what was proved. OSError where it is something else."""
         again = Digested(file)
-        block = memoryview(bytearray(BLOCK))
-        while count := read_whole(again, block):
-            write_whole(writer, block[:count])
+        copy_whole(again, writer)
         if (again.digest, again.count) != (self._sealed_digest, self.sealed):
             raise OSError("what was written reads back as something else: the old file stays")
 

@@ -14,12 +14,11 @@ from .base import Buffer, Options
 from .registry import take, take_for
 from .source import in_place_of, is_made_by_store, open_source, write_changed
 from .stream import Source, checked_options
-from .whole import Reader, Writer, read_whole, write_whole
+from .whole import Reader, Writer, copy_whole, write_whole
 
 PROBE = 64
 HEAD = 64 << 10
 """Bytes of an object that hold most headers."""
-BLOCK = 1 << 18
 
 
 def rewrap_file(
@@ -148,9 +147,7 @@ class Rewrapped:
         wrapper = self._chosen.wrapped(target, options) if self.is_text else None
         write_whole(wrapper or target, memoryview(self.header))
         self._source.skip(self.size)
-        block = memoryview(bytearray(BLOCK))
-        while count := read_whole(self._source, block):
-            write_whole(wrapper or target, block[:count])
+        copy_whole(self._source, wrapper or target)
         if wrapper is not None:
             wrapper.finish()
 

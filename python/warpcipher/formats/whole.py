@@ -52,6 +52,13 @@ def write_whole(writer: Writer, data: memoryview) -> None:
         data = data[_checked(count, 1, len(data), "write", writer) :]
 
 
+def copy_whole(reader: Reader, writer: Writer) -> None:
+    """Writes all that is left of a file. The errors are those of `read_whole` and `write_whole`."""
+    block = memoryview(bytearray(1 << 18))
+    while count := read_whole(reader, block):
+        write_whole(writer, block[:count])
+
+
 class Digested:
     """A file that is read or written, with the count and the SHA-256 of its bytes."""
 
@@ -79,7 +86,7 @@ class Digested:
 class Parts:
     """A file of parts that come one after the other."""
 
-    def __init__(self, parts: Iterator[bytes]) -> None:
+    def __init__(self, parts: Iterator[bytes | memoryview]) -> None:
         self._parts = parts
         self._part = memoryview(b"")
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import Any, BinaryIO
 
@@ -12,16 +12,18 @@ from .._types import PathLike
 from ..formats import Options
 from ..formats.base import Encryptor
 from ..formats.registry import take
-from ..formats.whole import write_whole
+from ..formats.whole import Parts, write_whole
 from ..formats.write_chunks import texts_of, write_plain
 from .cryptotensors import write_file
 from .cryptotensors_key import CryptotensorsKey
-from .entries import entry_of, parts_on_gpu
+from .entries import Entry, entry_of, parts_on_gpu
 from .header import build
 from .images import streamed, written
 from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
+AT_ONCE = 1 << 20
+"""Bytes of a write: an object's is copied."""
 
 
 def save_file(
@@ -71,14 +73,16 @@ def save_file(
         return
     if format == CRYPTOTENSORS:
         raise ValueError("format cryptotensors takes its keys as a CryptotensorsKey")
-    parts = _Parts(header, (entries[name].data for name in placed))
+    texts_on_host = _texts_of(header, (entries[name] for name in placed))
     if key is None:
         if format not in ("auto", PLAIN) or context:
             raise ValueError("a format or a context was given and no key: the file would be plain")
         on_gpu = parts_on_gpu(entries[name] for name in placed)
         with (streamed if on_gpu is None else written)(path) as file:
             if on_gpu is None:
-                parts.write_to(file)
+                for text in texts_on_host:
+                    for start in range(0, len(text), AT_ONCE):
+                        write_whole(file, text[start : start + AT_ONCE])
             else:
                 write_plain(file.fileno(), texts_of([memoryview(header), *on_gpu]))
         return
@@ -95,7 +99,7 @@ def save_file(
             chosen.encryptor(key, options), file, [memoryview(header), *on_gpu]
         ):
             return
-        formats.encrypt_stream(parts, file, key, format=chosen.name, options=options)
+        formats.encrypt_stream(Parts(texts_on_host), file, key, format=chosen.name, options=options)
 
 
 def save(
@@ -119,6 +123,13 @@ def save(
     return buffer.getvalue()
 
 
+def _texts_of(header: bytes, entries: Iterable[Entry]) -> Iterator[memoryview]:
+    """What a file holds, part by part: each is made when it is asked for."""
+    yield memoryview(header)
+    for entry in entries:
+        yield entry.data()
+
+
 def _write_from_gpu(encryptor: Encryptor, file: Any, texts: list[Any]) -> bool:
     try:
         return encryptor.write_texts(file, texts)
@@ -136,32 +147,3 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | Non
                 f"metadata has {type(text).__name__} by {type(name).__name__}: expected str by str"
             )
     return dict(metadata)
-
-
-class _Parts:
-    """Header and tensors as a file that is read once."""
-
-    def __init__(self, header: bytes, tensors: Iterator[Callable[[], memoryview]]) -> None:
-        self._part = memoryview(header)
-        self._rest = tensors
-
-    def take(self, most: int) -> memoryview:
-        """Up to `most` bytes; none at the end."""
-        while not self._part:
-            following = next(self._rest, None)
-            if following is None:
-                return self._part
-            self._part = following()
-        taken, self._part = self._part[:most], self._part[most:]
-        return taken
-
-    def write_to(self, file: Any) -> None:
-        """Writes all."""
-        while part := self.take(1 << 20):
-            write_whole(file, part)
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """As a binary file has it."""
-        taken = self.take(len(buffer))
-        buffer[: len(taken)] = taken
-        return len(taken)

@@ -163,7 +163,7 @@ def test_a_framework_in_place_of_a_device(tmp_path: Path) -> None:
 
 def test_a_key_of_no_format_says_where_keys_come_from(tmp_path: Path) -> None:
     found = message(ValueError, tmp_path, "very-secret")
-    assert "warpcipher.keys reads keys of files" in found
+    assert "a source of warpcipher.keys, such as from_file(path)" in found
     assert "very-secret" not in found
 
 
