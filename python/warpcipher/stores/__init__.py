@@ -132,8 +132,8 @@ def replace_beginning(
     version: str | None = None,
     replaces: str | None = None,
 ) -> bool:
-    """Writes an object again with another beginning, the rest copied by the store itself; False:
-    this store cannot, and nothing was done.
+    """Writes an object again with another beginning, the rest copied by the store itself (Google
+    and Azure: of up to 8 MiB, by this process); False: this store cannot, and nothing was done.
 
     old_length: bytes that `beginning` takes the place of. dest: the new object, in the same store;
     None: url itself. version: of ObjectInfo; OSError (ESTALE) where the store holds another.

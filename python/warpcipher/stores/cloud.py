@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .store import (
     IN_FLIGHT,
+    PART,
     ObjectInfo,
     Store,
     Upload,
@@ -41,6 +42,10 @@ def load(name: str, scheme: str) -> Any:
     except ImportError:
         text = f"{scheme}:// needs {name}: pip install 'warpcipher[remote]'"
         raise ValueError(text) from None
+
+
+_CONDITIONS = ("e_tag", "version")
+"""What an object is known by that a new one takes the place of."""
 
 
 def _version(found: Any) -> str | None:
@@ -182,22 +187,31 @@ class CloudStore(Store):
         version: str | None,
         replaces: str | None,
     ) -> bool:
-        """Only where nothing of the object stays: no copy of a part is in obstore."""
-        if begin or other is not self or target != path:
+        """Of short objects, through this process: no copy of a part is in obstore."""
+        if other is not self:
             return False
         with self.told(path):
-            found = self._obstore.get(self._bucket, path, options={"head": True})
-            if end is not None and found.meta["size"] > end:
-                return False
-            if version not in (None, _version(found.meta)):
+            source = self._obstore.get(self._bucket, path, options={"head": True})
+            size, found = source.meta["size"], _version(source.meta)
+            end = size if end is None else end
+            if version not in (None, found) or size < end:
                 raise changed(self.url(path))
-            mode = {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name]}
-            how: dict[str, Any] = {
-                "mode": mode,
-                "attributes": found.attributes,
-                "use_multipart": False,
-            }
-            self._obstore.put(self._bucket, path, data, **how)
+            if begin + len(data) + size - end > PART:
+                return False
+            info = ObjectInfo(self.url(path), size, 0, found)
+            head, rest = (
+                bytes(self.read(path, start, stop - start, info)) if start < stop else b""
+                for start, stop in ((0, begin), (end, size))
+            )
+        mode: Any = "overwrite"
+        with self.told(target):
+            if target == path or replaces:
+                source = self._obstore.get(self._bucket, target, options={"head": True})
+                if _version(source.meta) != (replaces or found):
+                    raise changed(self.url(target))
+                mode = {name: source.meta[name] for name in _CONDITIONS if source.meta[name]}
+            how: dict[str, Any] = {"mode": mode, "attributes": source.attributes}
+            self._obstore.put(self._bucket, target, head + data + rest, use_multipart=False, **how)
         return True
 
     def refuse(self, path: str) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pytest
 from job_support import invoke
 from warpcipher import formats, stores
+from warpcipher.formats import age, rekey
 
 pytest.importorskip("obstore")
 
@@ -152,7 +153,7 @@ def test_objects(blobs: dict[str, tuple[bytes, int]]) -> None:
             text.seek(size // 2)
             assert text.read() == LONG[size // 2 : size]
     assert [info.size for info in stores.listing("az://box/a")] == [len(LONG), 5]
-    assert not stores.replace_beginning("az://box/a/5", 0, b"")
+    assert not stores.replace_beginning(f"az://box/a/{len(LONG)}", 0, b"")
     file = stores.open_object("az://box/a/5")
     with stores.writing("az://box/a/5") as again:
         again.write(b"other")
@@ -186,6 +187,33 @@ def test_an_object_is_replaced_only_as_it_was(
     with pytest.raises(OSError, match="changed"):
         stores.replace_beginning("az://box/a", 5, b"lost")
     assert server.blobs.get("a")[0] == b"other"
+
+
+def test_keys_change_in_place(
+    blobs: dict[str, tuple[bytes, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of short objects, on the store's condition: what another program writes stays."""
+    me, you = age.Identity.generate(), age.Identity.generate()
+    for size in (5, 100_000):
+        blobs["plain"] = LONG[:size], 1
+        formats.encrypt_file("az://box/plain", "az://box/sealed", me)
+        formats.rewrap_file("az://box/sealed", me, you)
+        with formats.open("az://box/sealed", you) as text:
+            assert text.read() == LONG[:size]
+        formats.rekey_file("az://box/sealed", None, you, KEY)
+        with formats.open("az://box/sealed", KEY) as text:
+            assert text.read() == LONG[:size]
+    move = rekey._move_object
+
+    def late(*given: Any) -> None:
+        blobs["sealed"] = b"theirs", 100
+        move(*given)
+
+    monkeypatch.setattr(rekey, "_move_object", late)
+    with pytest.raises(OSError, match="changed"):
+        formats.rekey_file("az://box/sealed", None, KEY, bytes(32))
+    assert blobs["sealed"][0] == b"theirs"
+    assert blobs.keys() == {"plain", "sealed"}
 
 
 def test_a_job(blobs: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:

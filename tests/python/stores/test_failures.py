@@ -241,7 +241,7 @@ def test_buckets_of_google(server: small_s3.Store, monkeypatch: pytest.MonkeyPat
         with pytest.raises(FileExistsError):
             write(f"gs://bucket/{size}", LONG[:size], replace=False)
     assert [info.size for info in stores.listing("gs://bucket")] == [len(LONG), 5]
-    assert not stores.replace_beginning("gs://bucket/5", 0, b"")
+    assert not stores.replace_beginning(f"gs://bucket/{len(LONG)}", 0, b"")
     assert stores.replace_beginning("gs://bucket/5", 5, LONG[:5])
     with pytest.raises(OSError, match="changed"):
         stores.replace_beginning("gs://bucket/5", 5, b"lost", version='"another"')
