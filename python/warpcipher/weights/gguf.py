@@ -54,7 +54,7 @@ KINDS: dict[int, Kind] = {
     6: Kind("Q5_0", 32, 22),
     7: Kind("Q5_1", 32, 24),
     8: Kind("Q8_0", 32, 34),
-    9: Kind("Q8_1", 32, 40),
+    9: Kind("Q8_1", 32, 36),
     10: Kind("Q2_K", 256, 84),
     11: Kind("Q3_K", 256, 110),
     12: Kind("Q4_K", 256, 144),
@@ -81,6 +81,7 @@ KINDS: dict[int, Kind] = {
     39: Kind("MXFP4", 32, 17),
     40: Kind("NVFP4", 64, 36),
     41: Kind("Q1_0", 128, 18),
+    42: Kind("Q2_0", 64, 18),
 }
 _BY_NAME = {kind.name: kind for kind in KINDS.values()}
 

@@ -42,6 +42,8 @@ def model(peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer.add_array("a.empty", [""])
     generator = np.random.default_rng(1)
     for kind, (length, size) in peer.GGML_QUANT_SIZES.items():
+        if kind.name == "Q8_1":  # in no file of llama.cpp
+            continue
         data = generator.integers(0, 2, (2, 3, size * (256 // length)), np.uint8)
         writer.add_tensor(f"blk.{kind.name}", data, raw_dtype=kind)
     writer.add_tensor("vector", np.arange(5, dtype=np.float32))
@@ -55,6 +57,8 @@ def model(peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_types_are_those_of_the_peer(peer: Any) -> None:
     known = {int(kind): (kind.name, *sizes) for kind, sizes in peer.GGML_QUANT_SIZES.items()}
+    # The package 0.19 lacks one of llama.cpp 0.7, and has the length of another wrong.
+    known |= {9: ("Q8_1", 32, 36), 42: ("Q2_0", 64, 18)}
     assert known == {number: kind[:3] for number, kind in ours.KINDS.items()}
 
 
