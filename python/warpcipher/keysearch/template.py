@@ -217,8 +217,8 @@ def _parse_set(text: str, position: int) -> set[int]:
             values.add(int(item, 16))
         else:
             raise ValueError(
-                f"the set of byte {position} has an item that is not a byte in hex (41), no range "
-                f"(30-39) and no class ({', '.join(CLASSES)})"
+                f"the set of byte {position} has an item that is not a byte in hex (41), a range "
+                f"(30-39) or a class ({', '.join(CLASSES)})"
             )
     return values
 

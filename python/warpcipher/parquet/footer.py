@@ -73,8 +73,10 @@ def tail(source: Source) -> tuple[bytes, bytes]:
     end = bytes(source.read(start, size - start))
     magic = end[-4:]
     first = bytes(source.read(0, 4))
-    if magic not in (PLAIN_MAGIC, ENCRYPTED_MAGIC) or first != magic:
-        raise FormatError(f"not a Parquet file: it begins with {first!r} and ends with {magic!r}")
+    known = first in (PLAIN_MAGIC, ENCRYPTED_MAGIC)
+    if not known or first != magic:
+        what = "a Parquet file that was cut short" if known else "not a Parquet file"
+        raise FormatError(f"{what}: it begins with {first!r} and ends with {magic!r}")
     length = int.from_bytes(end[-8:-4], "little")
     if length > size - 12:
         raise FormatError(f"a footer of {length} bytes does not fit a file of {size}: cut short?")

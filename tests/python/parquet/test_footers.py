@@ -48,6 +48,10 @@ def test_a_footer_that_is_cut_at_each_byte_is_refused(plaintext_footer: bool) ->
     before, text = parts(data)
     magic = SIGNED if plaintext_footer else SEALED
     assert parquet.read_table(ended(before, text, magic), KEY).num_rows == 30
+    with pytest.raises(FormatError, match="a Parquet file that was cut short: it begins with"):
+        parquet.open(data[:-5], KEY)
+    with pytest.raises(FormatError, match="not a Parquet file: it begins with"):
+        parquet.open(data[5:], KEY)
     for size in range(len(text)):
         with pytest.raises((*REFUSED, ValueError)):
             parquet.open(ended(before, text[:size], magic), KEY)
