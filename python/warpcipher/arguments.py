@@ -103,6 +103,17 @@ def parse_device(device: object) -> int | None:
     )
 
 
+def torch_device(torch: Any, device: int | None) -> str:
+    """PyTorch's name of a GPU, by number, or of the host. ValueError for one that it does not
+    have: built without CUDA, it would raise AssertionError."""
+    if device is None:
+        return "cpu"
+    count = torch.cuda.device_count()
+    if device >= count:
+        raise ValueError(f"device is {device}, and PyTorch has {count} GPUs here")
+    return f"cuda:{device}"
+
+
 def is_decrypt(direction: str) -> bool:
     """Reads the `direction` argument; ValueError for a name that is not known."""
     if direction == "encrypt":

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _later, _native
 from .._types import StreamLike
+from ..arguments import torch_device
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
 from ..arrays.library import LEGACY_STREAM, wait
 from ..arrays.torch import is_freed_part
@@ -236,7 +237,7 @@ class NewArray:
                 raise ValueError(f"dtype is {dtype}, and JAX is set to 32 bits: jax_enable_x64")
             self.to_fill = self._for_jax(by_host)
         elif library == "torch":
-            where = "cpu" if device is None else f"cuda:{device}"
+            where = torch_device(module, device)
             self.to_fill = module.empty(shape, dtype=getattr(module, dtype), device=where)
         elif library == "cupy":
             with module.cuda.Device(device):

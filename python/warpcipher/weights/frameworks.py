@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from .. import _native
 from .._memory import allocate
-from ..arguments import parse_device
+from ..arguments import parse_device, torch_device
 from ..arrays.jax import handed_over
 from ..arrays.library import LEGACY_STREAM
 from .header import DTYPES, FROM_ML_DTYPES, shown
@@ -131,13 +131,12 @@ class _Torch(Framework):
         self._torch: Any = importlib.import_module("torch")
         self._dlpack: Any = importlib.import_module("torch.utils.dlpack")
         self._device = device
-        if device is not None and device >= (count := self._torch.cuda.device_count()):
-            raise ValueError(f"device is {device}, and PyTorch has {count} GPUs here")
+        self._place = torch_device(self._torch, device)
 
     def block(self, size: int) -> Any:
         uint8 = self._torch.uint8
         if self._device is not None:
-            return self._torch.empty(size, dtype=uint8, device=f"cuda:{self._device}")
+            return self._torch.empty(size, dtype=uint8, device=self._place)
         if size == 0:  # which frombuffer refuses
             return self._torch.empty(0, dtype=uint8)
         return self._torch.frombuffer(allocate(size), dtype=uint8)

@@ -48,6 +48,11 @@ def test_tensors_hold_what_numpy_does(dtype: str) -> None:
         assert (Generator(KEY).random_(tensor).numpy() == Generator(KEY).random_(expected)).all()
 
 
+def test_a_gpu_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match=r"device is 99, and PyTorch has \d+ GPUs here"):
+        Generator(device=99, library="torch").uniform(3)
+
+
 def test_new_tensors() -> None:
     generator = Generator(KEY, library="torch")
     made = generator.uniform((2, 3), dtype="bfloat16")
