@@ -329,7 +329,9 @@ class Job:
         nothing = counts.failed and not len(self.journal)
         if self.deletes and self.work.target and not counts.failed:
             names = (item.name for item in self.listed() if isinstance(item, Item))
-            for name in self.journal.keep_named(names):
+            if (first := next(names, None)) is None:  # as of a prefix that is misspelt
+                raise ValueError("the source has no objects: --delete would empty the tree")
+            for name in self.journal.keep_named(itertools.chain([first], names)):
                 self.work.target.remove(self.work.output_of(name))
         is_mixed = self.work.in_place and counts.failed  # those that failed stay in the manifest
         makes_tree = self.tree and self.work.makes_trees and not (nothing or is_mixed or is_written)

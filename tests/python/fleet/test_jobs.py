@@ -151,6 +151,12 @@ def test_outputs_whose_sources_are_gone(store: StepStore, there: Path) -> None:
     assert "stranger" in do("check", "step://out", expect=3)
     for wrong in ((), ("--force",), ("--update", "--no-manifest")):
         encrypt("--delete", *wrong, expect=2)
+    for path in [path for path in store.objects if path.startswith("in/")]:
+        del store.objects[path]
+    before = plain(store, "out/")
+    misspelt = ("encrypt", "step://in/", "-o", "step://out", "--update", "--delete")
+    assert "would empty the tree" in do(*misspelt, expect=2)
+    assert plain(store, "out/") == before
 
 
 def test_decrypted_outputs_without_a_journal(store: StepStore, there: Path) -> None:

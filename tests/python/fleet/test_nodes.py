@@ -91,6 +91,23 @@ def _do_paths(folder: Path, address: str) -> None:
     assert (folder / "8").read_bytes() == (folder / "in" / "deep" / "8").read_bytes()
 
 
+def test_cores_are_not_counted_for_each_object() -> None:
+    asked = []
+
+    class Fleet:
+        def nodes(self) -> dict[str, dict[str, float]]:
+            asked.append(1)
+            return {"a": {"CPU": 3.0}, "b": {"CPU": 1.0}}
+
+    nodes = objects.Nodes.__new__(objects.Nodes)
+    nodes._fleet, nodes._cpus = Fleet(), 2  # type: ignore[assignment]
+    nodes._count, nodes._counted = 1, -objects.COUNT
+    nodes._running = {number: [] for number in range(4)}
+    assert {nodes.has_room() for _ in range(200)} == {False}
+    assert nodes._places() == 2
+    assert len(asked) < 100
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_an_engine_takes_the_cores_of_its_task() -> None:
     program = """
