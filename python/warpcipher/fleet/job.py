@@ -349,7 +349,7 @@ class Job:
         mark = self.journal.notes.get(NEW_KEY)
         if mark is None and not len(self.journal):
             self.journal.note(NEW_KEY, self.sealed.new.mark())
-        elif mark is not None and not self.sealed.new.made(mark):
+        elif mark and not self.sealed.new.made(mark):
             raise ValueError(
                 "an earlier run of this job took another new key, which some objects have now: "
                 "give that one, or another output"

@@ -184,7 +184,8 @@ class Sealed:
         return text.getvalue()
 
     def mark(self) -> str:
-        """Text by which `made` knows this key again. It says nothing of a secret key."""
+        """Text by which `made` knows this key again; "" of one that does not open what it encrypts,
+        as a KMS key for encryption only. It says nothing of a secret key."""
         import base64  # as hashlib: only jobs that change keys need them
         import hashlib
 
@@ -193,7 +194,10 @@ class Sealed:
             return hashlib.sha256("\n".join(sorted(map(str, keys))).encode()).hexdigest()
         sealed = io.BytesIO()
         self.seal_text(b"", self.options.context + MARK, sealed)
-        return base64.b64encode(sealed.getvalue()).decode()
+        mark = base64.b64encode(sealed.getvalue()).decode()
+        with contextlib.suppress(OSError):
+            return mark if self.made(mark) else ""
+        return ""
 
     def made(self, mark: str) -> bool:
         """Whether a mark is one of this key. Raises OSError."""

@@ -15,9 +15,10 @@ import small_s3
 from job_support import invoke as do
 from job_support import plain
 from step_store import Killed, StepStore, step_store
-from warpcipher import _new_file
+from warpcipher import _new_file, formats
 from warpcipher.fleet import journal, work
 from warpcipher.formats import age, tree_parts
+from warpcipher.formats.sealed import Sealed
 
 NAMES = ["a-b", "a/1", "b/c/d.jpg", "z"]
 ME, YOU, OTHER = (age.Identity(bytes(range(32 * i, 32 * i + 32))) for i in range(3))
@@ -223,6 +224,21 @@ def test_other_new_keys_in_the_middle(store: StepStore, place: str) -> None:
     assert "another new key" in do(*given, "-r", str(OTHER.recipient), expect=2)
     do(*given, "-r", str(YOU.recipient))
     do("check", "-i", "you", "step://tree")
+
+
+def test_marks_of_keys() -> None:
+    rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+    serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+    public = rsa.generate_private_key(65537, 2048).public_key()
+    kind = serialization.PublicFormat.SubjectPublicKeyInfo
+    pem = public.public_bytes(serialization.Encoding.PEM, kind)
+    given: list[Any] = [bytes(32), ME, [YOU.recipient, ME.recipient], ME.recipient]
+    given += [age.Passphrase(b"words"), formats.awsesdk.RawRSA(pem, "name", "space")]
+    sealed = [Sealed(key, formats.resolve("auto", key), formats.Options()) for key in given]
+    marks = [one.mark() for one in sealed]
+    assert marks.pop() == "", "a public key cannot tell"
+    for number, mark in enumerate(marks):
+        assert [one.made(mark) for one in sealed].index(True) == number
 
 
 def test_other_new_keys_of_a_new_tree(store: StepStore) -> None:
