@@ -115,6 +115,9 @@ def readable_size(count: int) -> str:
     return f"{size / 1000:.1f} PB"
 
 
+MOMENT = 0.05
+"""Seconds, which a summary shows as 0.0."""
+
 SHOWN = 3
 """Files of one error that have their own line."""
 
@@ -133,7 +136,8 @@ class Result:
 
     def summary(self) -> str:
         rate = self.bytes_per_second
-        speed = f" ({readable_size(int(rate))}/s)" if rate else ""
+        # The rate of a short moment is that of opening files.
+        speed = f" ({readable_size(int(rate))}/s)" if rate and self.seconds >= MOMENT else ""
         into = f" -> {shown(self.output)}" if self.output is not None else ""
         return (
             f"{shown(self.input)}{into}: {readable_size(self.output_bytes)} "

@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_support import COMMAND, make_key, names, run, run_json
+from warpcipher.cli.report import Result
 
 FORMATS = {
     "cobblestone-128": ("--format", "cobblestone-128"),
@@ -346,6 +348,12 @@ def test_dry_run_tells_and_writes_nothing(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0] == b"t.cobblestone/b.cobblestone -> back/b"
     run("decrypt", *key, "--context", "other", "t.cobblestone", cwd=tmp_path, expect=3)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_summary_has_the_rate_of_what_took_some_time() -> None:
+    short = Result("a", "b", "raw", 5, 76, 0.01, 500.0)
+    assert short.summary() == "a -> b: 76 B in 0.0 s"
+    assert replace(short, seconds=2.0).summary() == "a -> b: 76 B in 2.0 s (500 B/s)"
 
 
 def test_summary_without_a_terminal(tmp_path: Path) -> None:
