@@ -209,10 +209,14 @@ class Transfer(Run):
         if self._encrypt and isinstance(error, wc.formats.FormatError):
             # Nothing is wrong with the input, but with encrypting a file of its size like this.
             error = usage(f"{shown(job.path)}: {error}")
-        elif job.source is not None and isinstance(error, (wc.InvalidTag, wc.formats.FormatError)):
+        elif (
+            job.source is not None
+            and self._format.authenticated  # raw names them itself
+            and isinstance(error, (wc.InvalidTag, wc.formats.FormatError))
+        ):
             with contextlib.suppress(OSError):
                 foreign = wc.formats.info(job.path).foreign
-                if foreign and foreign.certain and foreign.description not in str(error):
+                if foreign is not None and foreign.certain:
                     says = f"the key does not open it; it is {foreign.description}: {foreign.hint}"
                     error = type(error)(says)
         failure = super()._translated(job, error)
