@@ -8,10 +8,13 @@ import base64
 import io
 import logging
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import warpcipher as wc
+from cli_support import run
 from format_cases import paint
 from warpcipher import formats
 from warpcipher.formats import crypt4gh
@@ -209,3 +212,46 @@ def test_keys_of_htslib(text: str, public: str) -> None:
     assert base64.b64encode(found).decode() == public
     # Its agent takes the other label for a bare key.
     assert ME.to_text("hello").startswith("-----BEGIN CRYPT4GH ENCRYPTED PRIVATE KEY-----\n")
+
+
+@pytest.mark.parametrize("phrase", ["", "phrase"])
+def test_ssh_keys(phrase: str, tmp_path: Path) -> None:
+    """ssh-ed25519 keys are keys of the peer, too."""
+    pytest.importorskip("bcrypt")
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs the command ssh-keygen")
+    path = tmp_path / "key"
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", phrase, "-f", path]
+    subprocess.run(make, check=True)
+    public = peer_keys.get_public_key(f"{path}.pub")
+    secret = peer_keys.get_private_key(path, lambda: phrase)
+    text = Path(f"{path}.pub").read_text()
+    reader = crypt4gh.SecretKey.parse(path.read_bytes(), phrase or None)
+    assert crypt4gh.PublicKey.parse(text).public == reader.public_key.public == public
+    assert crypt4gh.is_encrypted(path.read_bytes()) is bool(phrase)
+    out, back = io.BytesIO(), io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(b"ACGT"), out, text, format="crypt4gh")
+    lib.decrypt([(0, secret, None)], io.BytesIO(out.getvalue()), back)
+    assert back.getvalue() == b"ACGT"
+    (tmp_path / "a.c4gh").write_bytes(peer_encrypt(b"TTTT", reader))
+    options = ["--passphrase-fd", "0"] if phrase else []
+    given = ["decrypt", "--format", "crypt4gh", "-i", path, *options, "a.c4gh", "-o", "-"]
+    assert run(*given, cwd=tmp_path, stdin=phrase.encode()).stdout == b"TTTT"
+    (tmp_path / "b").write_bytes(b"GGGG")
+    run("encrypt", "--format", "crypt4gh", "-R", f"{path}.pub", "b", cwd=tmp_path)
+    back = io.BytesIO()
+    lib.decrypt([(0, secret, None)], io.BytesIO((tmp_path / "b.c4gh").read_bytes()), back)
+    assert back.getvalue() == b"GGGG"
+
+
+def test_other_ssh_keys_are_refused(tmp_path: Path) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs the command ssh-keygen")
+    path = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", path], check=True)
+    for kind, data in (
+        (crypt4gh.PublicKey, Path(f"{path}.pub").read_text()),
+        (crypt4gh.SecretKey, path.read_text()),
+    ):
+        with pytest.raises(ValueError, match="SSH keys of kind ssh-ed25519, not ssh-rsa"):
+            kind.parse(data)

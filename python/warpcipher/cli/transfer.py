@@ -69,7 +69,7 @@ class Transfer(Run):
 
     def _check_format_of(self, holders: list[Any]) -> None:
         named, fits = self._settings.format_name, wc.formats.resolve("auto", holders).name
-        if named not in ("auto", fits):
+        if named != "auto" and not wc.formats.get(named).knows(holders):
             raise usage(f"these are keys of format {fits}, not of {named}")
 
     def _make_plan(self) -> jobs.Plan:

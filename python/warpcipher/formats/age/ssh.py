@@ -88,7 +88,7 @@ class SshRecipient:
         if self.kind not in KINDS:
             raise NotTakenError.of(self.kind)
         if self.kind == ED25519:
-            self._point()
+            self.point()
         elif (bits := self._rsa().key_size) < FEWEST_BITS:
             raise NotTakenError(
                 f"an RSA key of {bits} bits is not taken: {FEWEST_BITS} or more are"
@@ -121,7 +121,7 @@ class SshRecipient:
         """What names the key in a stanza."""
         return encode(hashlib.sha256(self.blob).digest()[:TAG_SIZE]).decode("ascii")
 
-    def _point(self) -> bytes:
+    def point(self) -> bytes:
         """The u coordinate of an Ed25519 key's point: u = (1 + y) / (1 - y), RFC 7748, 4.1."""
         strings = _strings(self.blob)
         if [len(part) for part in strings[1:]] != [32]:
@@ -149,7 +149,7 @@ class SshRecipient:
             return Stanza(RSA, (self.tag,), self._rsa().encrypt(file_key, _oaep()))
         secret = os.urandom(curve25519.KEY_SIZE)
         share = curve25519.public_key(secret)
-        key = self.wrap_key(secret, self._point(), share)
+        key = self.wrap_key(secret, self.point(), share)
         body = curve25519.seal(key, ZERO_NONCE, file_key)
         return Stanza(ED25519, (self.tag, encode(share).decode("ascii")), body)
 
@@ -159,7 +159,7 @@ class SshRecipient:
         info = _info(ED25519)
         tweak = wc._native.hkdf("sha256", b"", self.blob, info, curve25519.KEY_SIZE)
         shared = curve25519.exchange(tweak, curve25519.exchange(secret, point))
-        salt = share + self._point()
+        salt = share + self.point()
         return wc._native.hkdf("sha256", shared, salt, info, curve25519.KEY_SIZE)
 
 

@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 
 from .. import curve25519
+from ..age import SshIdentity, SshRecipient, ssh
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
 from ..chunks import NONCE_SIZE, TAG_SIZE, ChunkDecryptor, ChunkEncryptor, sealing
 from ..layout import FormatError, Layout
@@ -46,12 +47,17 @@ def _parsed(key: object) -> list[PublicKey | SecretKey]:
 
 
 def _known(key: object) -> list[PublicKey | SecretKey] | None:
-    """A key of Crypt4GH, or the text of one. None: something else. ValueError."""
+    """A key of Crypt4GH or ssh-ed25519, or the text of one. None: something else. ValueError."""
     if isinstance(key, (PublicKey, SecretKey)):
         return [key]
+    if isinstance(key, SshRecipient):
+        return [PublicKey.of_ssh(key)]
+    if isinstance(key, SshIdentity):
+        return [SecretKey.of_ssh(key)]
     if isinstance(key, (str, bytes, bytearray, memoryview)):
         data = key.encode() if isinstance(key, str) else bytes(key)
-        kind = SecretKey if keys.is_secret_key(data) else PublicKey
+        is_secret = keys.is_secret_key(data) or ssh.is_secret_key(data)
+        kind = SecretKey if is_secret else PublicKey
         return [kind.parse(data)]
     return None
 
@@ -115,7 +121,7 @@ class Crypt4gh(Format):
             return keys.is_key(key.encode() if isinstance(key, str) else bytes(key))
         if isinstance(key, (list, tuple)):
             return bool(key) and all(self.knows(one) for one in key)
-        return isinstance(key, (PublicKey, SecretKey))
+        return isinstance(key, (PublicKey, SecretKey, SshRecipient, SshIdentity))
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.check(self)

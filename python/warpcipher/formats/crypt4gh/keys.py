@@ -24,6 +24,7 @@ import warpcipher as wc
 
 from ..._uncopied import Uncopied
 from .. import curve25519
+from ..age import ssh
 
 MAGIC = b"c4gh-v1"
 PRIVATE_KIND = "PRIVATE"
@@ -48,8 +49,17 @@ class PublicKey:
 
     @classmethod
     def parse(cls, data: bytes | str) -> PublicKey:
-        """From the content of a file. Raises ValueError."""
+        """From the content of a file, of Crypt4GH or of ssh-ed25519. Raises ValueError."""
+        if data[:4] in (b"ssh-", "ssh-"):
+            text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
+            return cls.of_ssh(ssh.SshRecipient.parse(text))
         return cls(_body(data, PUBLIC_KIND))
+
+    @classmethod
+    def of_ssh(cls, key: ssh.SshRecipient) -> PublicKey:
+        """The point of an ssh-ed25519 key on Curve25519. Raises ValueError for other kinds."""
+        _check_kind(key)
+        return cls(key.point())
 
     def to_text(self) -> str:
         """The content of a file."""
@@ -77,11 +87,21 @@ class SecretKey(Uncopied):
 
     @classmethod
     def parse(cls, data: bytes | str, passphrase: str | bytes | None = None) -> SecretKey:
-        """From the content of a file. passphrase: of one that is encrypted with it.
+        """From the content of a file, of Crypt4GH or of ssh-ed25519. passphrase: of one that is
+        encrypted with it.
 
         Raises ValueError, which shows nothing of the key, and InvalidTag for a wrong passphrase.
         """
+        content = data.encode() if isinstance(data, str) else bytes(data)
+        if ssh.is_secret_key(content):
+            return cls.of_ssh(ssh.SshIdentity.parse(content, passphrase))
         return cls(_opened(_body(data, PRIVATE_KIND), passphrase))
+
+    @classmethod
+    def of_ssh(cls, key: ssh.SshIdentity) -> SecretKey:
+        """The scalar of an ssh-ed25519 key. Raises ValueError for other kinds."""
+        _check_kind(key.recipient)
+        return cls(key.key)
 
     def to_text(self, passphrase: str | bytes | None = None) -> str:
         """The content of a file, encrypted where a passphrase is given: guard it."""
@@ -102,15 +122,22 @@ def is_key(data: bytes) -> bool:
 
 
 def is_secret_key(data: bytes) -> bool:
-    """Whether this is the content of a file of a secret key."""
+    """Whether this is the content of a file of a secret key of Crypt4GH."""
     begins = (BEGINNING + kind.encode() for kind in (PRIVATE_KIND, f"ENCRYPTED {PRIVATE_KIND}"))
     return data.lstrip().startswith(tuple(begins))
 
 
 def is_encrypted(data: bytes) -> bool:
     """Whether a passphrase is needed for a file of a secret key. Raises ValueError."""
+    if ssh.is_secret_key(data):
+        return ssh.is_encrypted(data)
     body = _body(data, PRIVATE_KIND)
     return not _is_bare(body) and _take(_magicless(body))[0] != b"none"
+
+
+def _check_kind(key: ssh.SshRecipient) -> None:
+    if key.kind != ssh.ED25519:
+        raise ValueError(f"format crypt4gh takes SSH keys of kind {ssh.ED25519}, not {key.kind}")
 
 
 def _check_size(key: bytes) -> None:
