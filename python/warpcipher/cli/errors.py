@@ -169,6 +169,8 @@ def translate(error: BaseException, what: str = "") -> CliError:
     if isinstance(error, MemoryError):
         return SystemRefusedError(f"{before}out of memory")
     if isinstance(error, ValueError):
+        if what and str(error).startswith(what):  # as it comes to users of the library
+            before = ""
         return UsageError(f"{before}{error}")
     raise error
 

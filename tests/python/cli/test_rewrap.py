@@ -74,7 +74,7 @@ def test_passphrases(folder: Path) -> None:
         (("-i", "-", "-R", "-", "f.age"), 2, "both keys are to come from standard input"),
         (("--key", "key", "--new-key", "key", "f.cobblestone"), 2, "no wrapping key"),
         (("--key", "key", "-R", "team", "f.cobblestone"), 2, "`warpcipher rekey`"),
-        (("-i", "me", "-R", "team", "t.age/f.age"), 2, "is part of the tree"),
+        (("-i", "me", "-R", "team", "t.age/f.age"), 2, "cipher: t.age/f.age is part of the tree"),
     ],
 )
 def test_what_cannot_be(
