@@ -259,6 +259,39 @@ def test_buckets_of_google(server: small_s3.Store, monkeypatch: pytest.MonkeyPat
         file.read(1)
 
 
+def test_a_server_that_ignores_or_mistakes_conditions(
+    server: small_s3.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ceph 16 does: it refuses one request in buckets with versions, whatever is there, and
+    ignores the condition where parts become an object, and has no list of tags then."""
+
+    def meanwhile(kind: str) -> small_s3.Fault:
+        def change(store: small_s3.Store) -> None:
+            store.put("bucket/name", b"theirs")
+
+        return lambda request: change if request.kind == kind else None
+
+    monkeypatch.setitem(small_s3._KINDS, "tags", lambda *_: (200, b"", {}))
+    server.put("bucket/name", b"before")
+    server.fault = failing("put", (412, "PreconditionFailed"))
+    assert stores.replace_beginning("s3://bucket/name", 6, b"after")
+    assert server.objects["bucket/name"][0][:] == b"after"
+    server.fault = meanwhile("put")
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("s3://bucket/name", 5, b"lost")
+    monkeypatch.setattr(small_s3, "_refused", lambda *_: False)
+    server.put("bucket/name", LONG)
+    server.fault = meanwhile("copy")
+    with pytest.raises(OSError, match="changed"):
+        stores.replace_beginning("s3://bucket/name", 5, b"lost")
+    assert server.objects["bucket/name"][0] == b"theirs"
+    server.fault = None
+    with pytest.raises(FileExistsError):
+        write("s3://bucket/name", b"lost", replace=False)
+    assert server.objects["bucket/name"][0] == b"theirs"
+    assert not server.uploads
+
+
 def test_a_bucket_without_a_slash_is_a_prefix(server: small_s3.Store) -> None:
     assert is_prefix("s3://bucket")
     server.put("bucket/a", b"")
