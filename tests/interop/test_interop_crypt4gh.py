@@ -237,6 +237,9 @@ def test_ssh_keys(phrase: str, tmp_path: Path) -> None:
     options = ["--passphrase-fd", "0"] if phrase else []
     given = ["decrypt", "--format", "crypt4gh", "-i", path, *options, "a.c4gh", "-o", "-"]
     assert run(*given, cwd=tmp_path, stdin=phrase.encode()).stdout == b"TTTT"
+    given = ["decrypt", "-i", path, *options, "a.c4gh", "-o", "-"]
+    refused = run(*given, cwd=tmp_path, stdin=phrase.encode(), expect=3)
+    assert b"the key is one of age: give --format crypt4gh, too" in refused.stderr
     (tmp_path / "b").write_bytes(b"GGGG")
     run("encrypt", "--format", "crypt4gh", "-R", f"{path}.pub", "b", cwd=tmp_path)
     back = io.BytesIO()

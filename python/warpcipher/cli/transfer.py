@@ -200,9 +200,11 @@ class Transfer(Run):
 
         named = by_magic(head)
         if named is not None and named is not self._format:
+            is_of_both = named.knows(self._sealed.key)  # an SSH key
+            wanted = f"--format {named.name}, too" if is_of_both else named.opened_by(head)
             raise NotAuthenticError(
                 f"{shown(path)} is a file of format {named.name}, and the key is one of "
-                f"{self._format.name}: give {named.opened_by(head)}"
+                f"{self._format.name}: give {wanted}"
             ) from None
 
     def _translated(self, job: jobs.Job, error: Exception) -> CliError:
