@@ -260,7 +260,7 @@ WARPCIPHER_INLINE constexpr void add_sbox(Word (&left)[32], const Word (&right)[
   const Word in[6] = {(right[std::integral_constant<int, expansion[6 * box + In] - 1>::value] ^
                        subkey.template bit<static_cast<int>(6 * box + In)>())...};
   Word out[4];
-  circuits::DesSbox<Box>::apply(in, out);
+  circuits::run<circuits::DesSbox<Box>>(in, out);
   ((left[std::integral_constant<int, destination(4 * box + Out)>::value] ^= out[Out]), ...);
 }
 

@@ -24,7 +24,7 @@ Signal lut3(const Signal& a, const Signal& b, const Signal& c) {
 template <std::size_t... Box>
 constexpr auto make_sboxes(std::index_sequence<Box...>) {
   using Apply = void (*)(const Signal(&)[6], Signal(&)[4]);
-  return std::array<Apply, 8>{&circuits::DesSbox<static_cast<int>(Box) + 1>::template apply<Signal>...};
+  return std::array<Apply, 8>{&circuits::run<circuits::DesSbox<static_cast<int>(Box) + 1>, Signal, 6, 4>...};
 }
 
 constexpr std::array sboxes = make_sboxes(std::make_index_sequence<8>{});
