@@ -185,8 +185,7 @@ class SelectedDevice {
   int former_;
 };
 
-// The engine of NVIDIA GPUs. In a build without CUDA it is listed all the same, and says why it cannot run
-// (absent.cpp).
+// The engine of NVIDIA GPUs, in a build with CUDA.
 DeviceEngine& cuda_engine();
 
 }  // namespace warpcipher

@@ -62,6 +62,16 @@ std::span<Engine* const> engines();
 // The engine of that name; throws Error{engine_unavailable} when it is unknown or cannot run here, and says why.
 Engine& find_engine(std::string_view name);
 
+// How an engine does work of other kinds, such as random arrays and trees.
+enum class Way : std::uint8_t { threads, definition, device };
+
+// Of an engine by its name, or "auto", for arrays in that memory. Throws Error{invalid_argument} for one that has none.
+Way find_way(std::string_view engine, Memory memory);
+
+// The engine of NVIDIA GPUs. In a build without CUDA (absent.cpp) it says why it cannot run; find_engine() gives no
+// such engine, and all that it gives with device memory are DeviceEngines.
+Engine& listed_cuda_engine();
+
 // The CPU engine: AES by libcrypto or own code, whichever is faster, and bitsliced DES, over all cores.
 Engine& cpu_engine();
 

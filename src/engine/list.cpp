@@ -5,14 +5,13 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
-#include "engine/device_engine.hpp"
 #include "engine/engine.hpp"
 
 namespace warpcipher {
 std::span<Engine* const> engines() {
   using List = std::array<Engine*, engine_count>;
   static constinit FirstUse<List> list;
-  return list.get([] { return List{&cpu_engine(), &cuda_engine(), &reference_engine()}; });
+  return list.get([] { return List{&cpu_engine(), &listed_cuda_engine(), &reference_engine()}; });
 }
 
 Engine& find_engine(std::string_view name) {
@@ -28,6 +27,16 @@ Engine& find_engine(std::string_view name) {
     known += ", " + std::string(engine->name());
   }
   throw Error(Status::engine_unavailable, "unknown engine '", name.substr(0, 64), "': expected one of ", known);
+}
+
+Way find_way(std::string_view engine, Memory memory) {
+  if (memory == Memory::device) {
+    if (engine == "auto" || engine == "cuda") return Way::device;
+    refuse("engine is '", engine.substr(0, 64), "': expected auto or cuda, for arrays in device memory");
+  }
+  if (engine == "auto" || engine == "cpu") return Way::threads;
+  if (engine == "reference") return Way::definition;
+  refuse("engine is '", engine.substr(0, 64), "': expected auto, cpu or reference, for arrays in host memory");
 }
 
 }  // namespace warpcipher

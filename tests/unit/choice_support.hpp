@@ -54,14 +54,6 @@ class Forced {
   std::string all_;
 };
 
-inline void tune(Tuned& tuned, const std::string& name, const std::string& value) {
-  const TunedText text = value == "tiles" ? TunedText::tiles : TunedText::hybrid;
-  if (name == "tables") tuned.tables = value == "64" ? TunedTables::tables_64 : TunedTables::tables_128;
-  if (name == "ghash") tuned.ghash = value == "scalar" ? TunedGhash::scalar : TunedGhash::tensor;
-  if (name == "counter") tuned.counter = text;
-  if (name == "text") tuned.text = text;
-}
-
 inline std::string name_of(TableLayout layout) { return layout == TableLayout::tables_128 ? "128" : "64"; }
 
 inline std::string name_of(const CounterChoice& choice) {
@@ -128,7 +120,7 @@ inline std::string answer(const std::string& line) {
   in >> word;
   const Device device = made_up_device(word);
   Forced forced;
-  Tuned tuned;
+  Picks tuned;
   std::map<std::string, std::uint64_t> work;
   while (in >> word && word != "->") {
     const std::size_t equals = word.find('=');
@@ -139,7 +131,7 @@ inline std::string answer(const std::string& line) {
     } else if (!what.empty()) {
       work[name] = std::stoull(value);
     } else if (name.rfind("tuned:", 0) == 0) {
-      tune(tuned, name.substr(6), value);
+      pick(tuned, name.substr(6), value);
     } else {
       forced.set(name, value);
     }

@@ -87,7 +87,7 @@ TEST(Choice, RefusalsTellTheFiguresThatDecide) {
   const auto text = [&](CounterKernel kernel) { return to_text(refuse(now, TableLayout::tables_128, work, kernel)); };
   EXPECT_EQ(text(CounterKernel::packed), "needs work for 1056 warps to pay, there is work for 500");
   EXPECT_EQ(text(CounterKernel::hybrid), "most of its tiles would be partly empty");
-  now.overrides.counter = ForcedCounter::tiles;
+  now.overrides.counter = PickedCounter::tiles;
   EXPECT_EQ(text(CounterKernel::packed), "WARPCIPHER_FORCE=counter=tiles asks for another");
 }
 
@@ -126,7 +126,7 @@ TEST(Explain, NamesEachCandidateAndWhy) {
             "> tensor one key: the first that is not refused\n"
             "  tensor many keys: is for more keys than one\n"
             "  scalar: tensor one key comes first\n");
-  now.overrides.counter = ForcedCounter::hybrid;
+  now.overrides.counter = PickedCounter::hybrid;
   EXPECT_NE(shown().find("> hybrid: with WARPCIPHER_FORCE=counter=hybrid\n"), std::string::npos) << shown();
 }
 
@@ -205,16 +205,16 @@ TEST(Overrides, RefuseUnknownNames) {
 }
 
 TEST(Overrides, AreReadOnceAndAgainWhenAsked) {
-  const Overrides before = overrides();
+  const Picks before = overrides();
   Forced forced;
   forced.set("counter", "hybrid-packed");
   EXPECT_EQ(overrides(), before);
   reread_overrides();
-  EXPECT_EQ(overrides().counter, ForcedCounter::hybrid_packed);
+  EXPECT_EQ(overrides().counter, PickedCounter::hybrid_packed);
   forced.set("ghash", "matrix");
   EXPECT_THROW(reread_overrides(), Error);
-  EXPECT_EQ(overrides().counter, ForcedCounter::hybrid_packed);
-  EXPECT_EQ(overrides().ghash, ForcedGhash::none);
+  EXPECT_EQ(overrides().counter, PickedCounter::hybrid_packed);
+  EXPECT_EQ(overrides().ghash, PickedGhash::none);
   forced.clear();
   reread_overrides();
   EXPECT_EQ(overrides(), before);
@@ -230,11 +230,11 @@ TEST(Overrides, HaveTheNameOfEachValue) {
   forced.set("columns", "host");
   forced.set("poly1305", "lanes");
   forced.set("copies", "calls");
-  const Overrides all = read_overrides();
-  EXPECT_EQ(all, (Overrides{ForcedTables::tables_64, ForcedGhash::warpgroups, ForcedCounter::hybrid, ForcedText::tiles,
-                            ForcedPoly1305::lanes, ForcedColumns::host, ForcedCopies::calls}));
+  const Picks all = read_overrides();
+  EXPECT_EQ(all, (Picks{PickedTables::tables_64, PickedGhash::warpgroups, PickedCounter::hybrid, PickedText::tiles,
+                        PickedPoly1305::lanes, PickedColumns::host, PickedCopies::calls}));
   EXPECT_EQ(choices::counter.value_of(all.counter), "hybrid");
-  EXPECT_EQ(choices::counter.value_of(ForcedCounter::none), "");
+  EXPECT_EQ(choices::counter.value_of(PickedCounter::none), "");
   EXPECT_EQ(least_columns(all), SIZE_MAX);
   EXPECT_EQ(least_columns({}), 512u);
 }
@@ -244,13 +244,13 @@ TEST(Policies, AreWhatTheTunerChose) {
   choose_policy(device, "counter", "tiles");
   choose_policy(device, "ghash", "scalar");
   choose_policy(device, "counter", "of another kind");
-  EXPECT_EQ(tuned_of(device), (Tuned{TunedTables::none, TunedGhash::scalar, TunedText::tiles, TunedText::none}));
+  EXPECT_EQ(tuned_of(device), (Picks{.ghash = PickedGhash::scalar, .counter = PickedCounter::tiles}));
   for (const Policy& policy : policies(device)) {
     const bool is_tuned = policy.name == "counter" || policy.name == "ghash";
     EXPECT_EQ(policy.reason == "measured on this machine", is_tuned) << policy.name << ": " << policy.reason;
     choose_policy(device, policy.name, "");
   }
-  EXPECT_EQ(tuned_of(device), Tuned{});
+  EXPECT_EQ(tuned_of(device), Picks{});
 }
 
 TEST(Policies, AreNotWhatTheDeviceCannotRun) {
@@ -258,7 +258,7 @@ TEST(Policies, AreNotWhatTheDeviceCannotRun) {
   choose_policy(device, "tables", "128");
   choose_policy(device, "ghash", "tensor");
   choose_policy(device, "text", "hybrid");
-  EXPECT_EQ(tuned_of(device), Tuned{});
+  EXPECT_EQ(tuned_of(device), Picks{});
 }
 
 }  // namespace

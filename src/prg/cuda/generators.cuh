@@ -199,8 +199,8 @@ struct ChaCha {
 // them and for the nodes of two levels; else of 64.
 template <class Visitor>
 void visit(Generator generator, const Device& device, const Visitor& visitor) {
-  using ::warpcipher::cuda::ForcedTables;
-  const bool small = ::warpcipher::cuda::overrides().tables == ForcedTables::tables_64 ||
+  using ::warpcipher::cuda::PickedTables;
+  const bool small = ::warpcipher::cuda::overrides().tables == PickedTables::tables_64 ||
                      device.shared_len < Tables128ByProduct::shared_len + 32 * 1024;
   switch (generator) {
     case Generator::aes128_mmo: return small ? visitor(Mmo<Tables64>()) : visitor(Mmo<Tables128ByProduct>());

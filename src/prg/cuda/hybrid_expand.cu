@@ -9,7 +9,7 @@ namespace warpcipher::prg::cuda {
 namespace {
 
 using namespace ::warpcipher::cuda::lane_table;
-using ::warpcipher::cuda::Block, ::warpcipher::cuda::Device, ::warpcipher::cuda::ForcedText,
+using ::warpcipher::cuda::Block, ::warpcipher::cuda::Device, ::warpcipher::cuda::PickedText,
     ::warpcipher::cuda::lane_index, ::warpcipher::cuda::load_aligned, ::warpcipher::cuda::overrides,
     ::warpcipher::cuda::tile_units, ::warpcipher::cuda::warp_index, ::warpcipher::cuda::warp_len;
 
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(block_threads, 1) hybrid_expand_kernel(const _
 
 std::uint64_t expand_by_hybrid(const Device& device, const std::uint8_t* seeds, std::uint64_t count, std::uint8_t* out,
                                Stream stream) {
-  const ForcedText forced = overrides().text;
+  const PickedText forced = overrides().text;
   const bool is_measured = has_hybrid(device) && count >= least_of_hybrid;
-  if (forced == ForcedText::tiles || (forced != ForcedText::hybrid && !is_measured) ||
+  if (forced == PickedText::tiles || (forced != PickedText::hybrid && !is_measured) ||
       device.shared_len < HybridPolicy::shared_len) {
     return 0;
   }

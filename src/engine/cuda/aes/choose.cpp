@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/aes/choose.hpp"
 
-#include <string>
-
 #include "core/error.hpp"
 
 namespace warpcipher::cuda {
@@ -63,13 +61,13 @@ Refusal refuse_parameter_key(TableLayout layout, const CounterWork& work) {
 }
 
 Refusal refuse_packed(const Conditions& now, const CounterWork& work) {
-  const ForcedCounter forced = now.overrides.counter;
-  if (forced == ForcedCounter::tiles || forced == ForcedCounter::hybrid)
+  const PickedCounter forced = now.overrides.counter;
+  if (forced == PickedCounter::tiles || forced == PickedCounter::hybrid)
     return refuse_forced(choices::counter, now.overrides.counter);
   if (work.most_units > lane_table::most_units_of_packed) {
     return {Reason::long_messages, work.most_units, lane_table::most_units_of_packed};
   }
-  if (forced != ForcedCounter::none) return {};
+  if (forced != PickedCounter::none) return {};
   if (suits_tiles_at_any_address(now, work)) return {Reason::any_address};
   const std::uint32_t group_log = group_log_for(work);
   const std::uint64_t most = lane_table::most_packed_units(group_log);
@@ -86,9 +84,9 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
   if (work.most_units > lane_table::most_units_of_hybrid_packed) {
     return {Reason::long_messages, work.most_units, lane_table::most_units_of_hybrid_packed};
   }
-  if (now.overrides.counter == ForcedCounter::hybrid_packed) return {};
-  if (now.overrides.counter != ForcedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
-  if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
+  if (now.overrides.counter == PickedCounter::hybrid_packed) return {};
+  if (now.overrides.counter != PickedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
+  if (now.tuned.counter == PickedCounter::tiles) return {Reason::tuned};
   if (work.units != work.most_units * work.messages) return {Reason::uneven_messages};
   const std::uint64_t tiles =
       PackedLayout(static_cast<std::uint32_t>(work.most_units)).tiles(static_cast<std::uint32_t>(work.messages));
@@ -99,26 +97,26 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
 Refusal refuse_hybrid_counter(const Conditions& now, TableLayout layout, const CounterWork& work) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
   if (!are_mostly_whole(work.units - work.end_units, work.tiles)) return {Reason::partial_tiles};
-  if (now.overrides.counter == ForcedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
-  if (now.overrides.counter == ForcedCounter::hybrid) return {};
-  if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
+  if (now.overrides.counter == PickedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
+  if (now.overrides.counter == PickedCounter::hybrid) return {};
+  if (now.tuned.counter == PickedCounter::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, work.tiles, least_counter_tiles);
 }
 
 Refusal refuse_hybrid_text(const Conditions& now, TableLayout layout, std::uint64_t tiles, std::uint64_t least) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
-  if (now.overrides.text == ForcedText::tiles) return refuse_forced(choices::text, now.overrides.text);
-  if (now.overrides.text == ForcedText::hybrid) return {};
-  if (now.tuned.text == TunedText::tiles) return {Reason::tuned};
+  if (now.overrides.text == PickedText::tiles) return refuse_forced(choices::text, now.overrides.text);
+  if (now.overrides.text == PickedText::hybrid) return {};
+  if (now.tuned.text == PickedText::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, tiles, least);
 }
 
 Refusal refuse_hybrid_message(const Conditions& now, TableLayout layout, const TextWork& work) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
   if (work.tiles < least_tiles_of_message) return {Reason::few_tiles, work.tiles, least_tiles_of_message};
-  if (now.overrides.counter == ForcedCounter::hybrid) return {};
-  if (now.overrides.counter != ForcedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
-  if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
+  if (now.overrides.counter == PickedCounter::hybrid) return {};
+  if (now.overrides.counter != PickedCounter::none) return refuse_forced(choices::counter, now.overrides.counter);
+  if (now.tuned.counter == PickedCounter::tiles) return {Reason::tuned};
   return refuse_few(now, Reason::few_tiles, work.tiles, least_counter_tiles);
 }
 
@@ -126,11 +124,11 @@ Refusal refuse_hybrid_message(const Conditions& now, TableLayout layout, const T
 
 Refusal refuse(const Conditions& now, TableLayout layout) {
   const bool is_large = layout == TableLayout::tables_128;
-  const ForcedTables forced = now.overrides.tables;
-  if (forced != ForcedTables::none) {
-    if ((forced == ForcedTables::tables_128) != is_large) return refuse_forced(choices::tables, forced);
-  } else if (now.tuned.tables != TunedTables::none) {
-    if ((now.tuned.tables == TunedTables::tables_128) != is_large) return {Reason::tuned};
+  const PickedTables forced = now.overrides.tables;
+  if (forced != PickedTables::none) {
+    if ((forced == PickedTables::tables_128) != is_large) return refuse_forced(choices::tables, forced);
+  } else if (now.tuned.tables != PickedTables::none) {
+    if ((now.tuned.tables == PickedTables::tables_128) != is_large) return {Reason::tuned};
   }
   const std::size_t needed = is_large ? lane_table::Tables128::shared_len : lane_table::Tables64::shared_len;
   if (now.device.shared_len < needed) return {Reason::shared_memory, now.device.shared_len, needed};
@@ -141,8 +139,8 @@ TableLayout choose_table_layout(const Conditions& now) {
   for (const TableLayout layout : layout_candidates) {
     if (!refuse(now, layout)) return layout;
   }
-  const bool wants_large = now.overrides.tables == ForcedTables::tables_128 ||
-                           (now.overrides.tables == ForcedTables::none && now.tuned.tables == TunedTables::tables_128);
+  const bool wants_large = now.overrides.tables == PickedTables::tables_128 ||
+                           (now.overrides.tables == PickedTables::none && now.tuned.tables == PickedTables::tables_128);
   throw Error(Status::engine_failure, now.device.name, " has ", now.device.shared_len,
               " bytes of shared memory a block, too few for lane tables of ", (wants_large ? "128" : "64"), " KiB");
 }

@@ -3,7 +3,6 @@
 #include "engine/cuda/aes/launches.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "core/wipe.hpp"
 #include "engine/cuda/aes/hybrid.hpp"

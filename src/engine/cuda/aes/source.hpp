@@ -8,7 +8,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
 #include "engine/cuda/inputs/message_view.hpp"

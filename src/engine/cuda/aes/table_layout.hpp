@@ -13,7 +13,6 @@
 // which table is the load's immediate offset. T1, T2, T3 are T0 rotated left by 8, 16, 24 bits.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "engine/cuda/runtime/gpu.hpp"

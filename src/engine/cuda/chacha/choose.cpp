@@ -25,8 +25,8 @@ constexpr std::uint64_t warps_of_lanes = 20;  // of a multiprocessor
 
 Refusal refuse(const Conditions& now, const StreamWork& work, StreamKernel kernel) {
   if (kernel == StreamKernel::tiles) return {};
-  if (now.overrides.counter == ForcedCounter::packed) return {};
-  if (now.overrides.counter == ForcedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
+  if (now.overrides.counter == PickedCounter::packed) return {};
+  if (now.overrides.counter == PickedCounter::tiles) return refuse_forced(choices::counter, now.overrides.counter);
   if (work.most_blocks > most_packed_blocks) return {Reason::long_messages, work.most_blocks, most_packed_blocks};
   const std::uint64_t least = least_packed * now.device.multiprocessors;
   return work.messages >= least ? Refusal{} : Refusal{Reason::few_messages, work.messages, least};
@@ -38,8 +38,8 @@ StreamKernel choose_stream(const Conditions& now, const StreamWork& work) {
 
 Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel) {
   if (kernel == AeadKernel::lanes) return {};
-  if (now.overrides.poly1305 == ForcedPoly1305::chunks) return {};
-  if (now.overrides.poly1305 == ForcedPoly1305::lanes) return refuse_forced(choices::poly1305, now.overrides.poly1305);
+  if (now.overrides.poly1305 == PickedPoly1305::chunks) return {};
+  if (now.overrides.poly1305 == PickedPoly1305::lanes) return refuse_forced(choices::poly1305, now.overrides.poly1305);
   if (work.most_blocks > longest_by_lanes(now, work)) return {};
   const std::uint64_t many = many_messages * now.device.multiprocessors;
   if (work.messages > many) return {Reason::many_messages, work.messages, many};

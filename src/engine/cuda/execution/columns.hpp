@@ -21,9 +21,9 @@ namespace warpcipher::cuda {
 
 // DeviceEngine::least_columns(): whether the GPU plans columns, or the host makes messages of them. Forcing `columns`
 // forces one way for all batches.
-constexpr std::size_t least_columns(const Overrides& overrides) {
-  if (overrides.columns == ForcedColumns::none) return 512;  // for fewer, the host is faster than the launches
-  return overrides.columns == ForcedColumns::device ? 1 : SIZE_MAX;
+constexpr std::size_t least_columns(const Picks& overrides) {
+  if (overrides.columns == PickedColumns::none) return 512;  // for fewer, the host is faster than the launches
+  return overrides.columns == PickedColumns::device ? 1 : SIZE_MAX;
 }
 
 // DeviceEngine::run_columns().

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/execution/launch_plan.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -167,9 +166,9 @@ Decision only(std::string_view name, std::string_view description) {
   return {"text", {{name, description, true, "there is no other kernel for it"}}};
 }
 
-template <class Forced>
-std::string shown(const Choice& choice, Forced forced) {
-  return forced == Forced::none ? std::string() : forced_text(choice, choice.value_of(forced));
+std::string shown(const Conditions& now, const Choice& choice) {
+  const std::string_view forced = picked(now.overrides, choice);
+  return forced.empty() ? std::string() : forced_text(choice, forced);
 }
 
 void check(const BatchShape& shape) {
@@ -210,22 +209,21 @@ class Explanation {
 
   std::vector<Decision> run() {
     if (plan_.tables) {
-      add("tables", layout_candidates, *plan_.tables, layouts, shown(choices::tables, now_.overrides.tables),
+      add("tables", layout_candidates, *plan_.tables, layouts, shown(now_, choices::tables),
           [&](TableLayout layout) { return refuse(now_, layout); });
     }
     if (const auto& sectors = plan_.sectors) {
-      add("data units", sector_candidates, sectors->chosen, sector_kernels, shown(choices::text, now_.overrides.text),
+      add("data units", sector_candidates, sectors->chosen, sector_kernels, shown(now_, choices::text),
           [&](SectorKernel kernel) { return refuse(now_, sectors->work, kernel); });
     }
     if (const auto& text = plan_.text) {
       const bool counts = text->work.mode == Mode::ctr || text->work.mode == Mode::gcm;
       add(counts ? "counter" : "text", text_candidates, text->chosen.kernel, texts,
-          counts ? shown(choices::counter, now_.overrides.counter) : shown(choices::text, now_.overrides.text),
+          shown(now_, counts ? choices::counter : choices::text),
           [&](TextKernel kernel) { return refuse(now_, *plan_.tables, text->work, kernel); });
     }
     if (const auto& counter = plan_.counter) {
-      add("counter", counter_candidates, counter->chosen.kernel, counters,
-          shown(choices::counter, now_.overrides.counter),
+      add("counter", counter_candidates, counter->chosen.kernel, counters, shown(now_, choices::counter),
           [&](CounterKernel kernel) { return refuse(now_, *plan_.tables, counter->work, kernel); });
       add("keys", key_candidates, counter->chosen.keys, key_sources, "",
           [&](KeySource keys) { return refuse(*plan_.tables, counter->work, counter->chosen.kernel, keys); });
@@ -235,16 +233,16 @@ class Explanation {
           [&](SerialWarps warps) { return refuse(now_, *plan_.tables, serial->work, warps); });
     }
     if (const auto& stream = plan_.stream) {
-      add("counter", stream_candidates, stream->chosen, streams, shown(choices::counter, now_.overrides.counter),
+      add("counter", stream_candidates, stream->chosen, streams, shown(now_, choices::counter),
           [&](StreamKernel kernel) { return refuse(now_, stream->work, kernel); });
     }
     if (const auto& aead = plan_.aead) {
-      add("poly1305", aead_candidates, aead->chosen, aeads, shown(choices::poly1305, now_.overrides.poly1305),
+      add("poly1305", aead_candidates, aead->chosen, aeads, shown(now_, choices::poly1305),
           [&](AeadKernel kernel) { return refuse(now_, aead->work, kernel); });
     }
     add_without_choice();
     if (const auto& hash = plan_.ghash) {
-      add("ghash", ghash_candidates, hash->chosen, hashes, shown(choices::ghash, now_.overrides.ghash),
+      add("ghash", ghash_candidates, hash->chosen, hashes, shown(now_, choices::ghash),
           [&](GhashAlgorithm algorithm) { return refuse(now_, hash->work, algorithm); });
     }
     return std::move(all_);

@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <string>
 
 #include "core/bytes.hpp"
 #include "core/thread_pool.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/ghash/choose.hpp"
 
-#include <string>
-
 #include "core/error.hpp"
 
 namespace warpcipher::cuda {
@@ -42,12 +40,12 @@ Refusal refuse_tensor_device(const Device& device, const Work& work) {
   return device.shared_len >= needed ? Refusal{} : Refusal{Reason::shared_memory, device.shared_len, needed};
 }
 
-bool is_tuned_to_scalar(const Conditions& now) { return now.tuned.ghash == TunedGhash::scalar; }
+bool is_tuned_to_scalar(const Conditions& now) { return now.tuned.ghash == PickedGhash::scalar; }
 
 Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
   if (work.keys != 1) return {Reason::many_keys};
-  if (now.overrides.ghash == ForcedGhash::warpgroups) return {};
-  if (now.overrides.ghash != ForcedGhash::none) return forced(now);
+  if (now.overrides.ghash == PickedGhash::warpgroups) return {};
+  if (now.overrides.ghash != PickedGhash::none) return forced(now);
   if (now.device.major != 9 || now.device.minor != 0) return {Reason::capability_9_0};
   if (!ghash::has_warpgroup_products(now.device)) {
     return {Reason::shared_memory, now.device.shared_len, ghash::warpgroup_shared_len};
@@ -58,26 +56,26 @@ Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
 }
 
 // `wanted`: the forced one, if it has a kernel for this work.
-Refusal refuse_rows(const Conditions& now, const Work& work, ForcedGhash wanted) {
+Refusal refuse_rows(const Conditions& now, const Work& work, PickedGhash wanted) {
   if (work.keys != 1) return {Reason::many_keys};
-  if (wanted != ForcedGhash::none && wanted != ForcedGhash::rows) return forced(now);
+  if (wanted != PickedGhash::none && wanted != PickedGhash::rows) return forced(now);
   if (const Refusal device = refuse_tensor_device(now.device, work)) return device;
   if (const Refusal length = refuse_long(work, ghash::most_blocks_of_rows)) return length;
-  if (wanted == ForcedGhash::rows) return {};
+  if (wanted == PickedGhash::rows) return {};
   if (is_tuned_to_scalar(now)) return {Reason::tuned};
   return refuse_few(now, work, least_rows);
 }
 
-Refusal refuse_few_lanes(const Conditions& now, const Work& work, ForcedGhash wanted) {
-  if (wanted != ForcedGhash::none) return wanted == ForcedGhash::lanes ? Refusal{} : forced(now);
+Refusal refuse_few_lanes(const Conditions& now, const Work& work, PickedGhash wanted) {
+  if (wanted != PickedGhash::none) return wanted == PickedGhash::lanes ? Refusal{} : forced(now);
   if (const Refusal length = refuse_long(work, ghash::most_blocks_of_short)) return length;
   return refuse_few(now, work, least_short);
 }
 
-Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, ForcedGhash wanted) {
-  if (wanted == ForcedGhash::scalar || wanted == ForcedGhash::lanes) return forced(now);
+Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, PickedGhash wanted) {
+  if (wanted == PickedGhash::scalar || wanted == PickedGhash::lanes) return forced(now);
   if (const Refusal device = refuse_tensor_device(now.device, work)) return device;
-  if (wanted == ForcedGhash::tensor) return {};
+  if (wanted == PickedGhash::tensor) return {};
   if (is_tuned_to_scalar(now)) return {Reason::tuned};
   if (work.blocks < least_blocks) return {Reason::few_blocks, work.blocks, least_blocks};
   if (work.keys != 1 && work.blocks / work.keys < least_blocks_of_key) {
@@ -88,12 +86,12 @@ Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, F
 
 // Throws if the device cannot run the forced one.
 void check_forced(const Conditions& now, const Work& work) {
-  const ForcedGhash forced = now.overrides.ghash;
-  if (forced == ForcedGhash::warpgroups && !ghash::has_warpgroup_products(now.device)) {
+  const PickedGhash forced = now.overrides.ghash;
+  if (forced == PickedGhash::warpgroups && !ghash::has_warpgroup_products(now.device)) {
     throw Error(Status::engine_failure, now.device.name,
                 " cannot run GHASH by warpgroups: it needs compute capability 9.0");
   }
-  const bool needs_tensor_cores = forced == ForcedGhash::tensor || (forced == ForcedGhash::rows && work.keys == 1);
+  const bool needs_tensor_cores = forced == PickedGhash::tensor || (forced == PickedGhash::rows && work.keys == 1);
   if (needs_tensor_cores && !ghash::has_tensor_ghash(now.device, work.keys)) {
     throw Error(Status::engine_failure, now.device.name, " cannot run GHASH on tensor cores for ", work.keys,
                 " keys: it needs compute capability 8.x or 9.x and ", ghash::tensor_shared_len(work.keys),
@@ -104,11 +102,11 @@ void check_forced(const Conditions& now, const Work& work) {
 }  // namespace
 
 Refusal refuse(const Conditions& now, const Work& work, GhashAlgorithm algorithm) {
-  ForcedGhash wanted = now.overrides.ghash;
+  PickedGhash wanted = now.overrides.ghash;
   if (algorithm == GhashAlgorithm::tensor_warpgroups) return refuse_warpgroups(now, work);
-  if (wanted == ForcedGhash::warpgroups) wanted = ForcedGhash::none;
+  if (wanted == PickedGhash::warpgroups) wanted = PickedGhash::none;
   if (algorithm == GhashAlgorithm::tensor_rows) return refuse_rows(now, work, wanted);
-  if (wanted == ForcedGhash::rows) wanted = ForcedGhash::none;
+  if (wanted == PickedGhash::rows) wanted = PickedGhash::none;
   switch (algorithm) {
     case GhashAlgorithm::few_lanes: return refuse_few_lanes(now, work, wanted);
     case GhashAlgorithm::tensor_one_key:
@@ -121,7 +119,7 @@ Refusal refuse(const Conditions& now, const Work& work, GhashAlgorithm algorithm
 
 std::uint64_t least_chunked(const Conditions& now, std::uint64_t messages, std::uint64_t keys) {
   const bool suits = messages >= now.device.multiprocessors * least_rows && keys == 1 &&
-                     now.overrides.ghash == ForcedGhash::none && !is_tuned_to_scalar(now) &&
+                     now.overrides.ghash == PickedGhash::none && !is_tuned_to_scalar(now) &&
                      !refuse_tensor_device(now.device, {messages, keys, 0, 0});
   return suits ? ghash::most_blocks_of_rows + 1 : 0;
 }

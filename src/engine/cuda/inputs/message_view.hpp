@@ -2,7 +2,6 @@
 // A message as kernels see it, and as the host fills it in.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "cipher/gf128.hpp"

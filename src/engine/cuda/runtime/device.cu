@@ -4,12 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/fork.hpp"

@@ -320,7 +320,7 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 
 #if CUDART_VERSION >= 13000
 // For initcheck, force calls: the initcheck of CUDA 13.0 does not see what a batch of copies writes.
-bool in_batches() { return overrides().copies != ForcedCopies::calls; }
+bool in_batches() { return overrides().copies != PickedCopies::calls; }
 #endif
 
 }  // namespace

@@ -59,8 +59,8 @@ namespace {
 constexpr std::size_t longest_shown = 32;  // of what the environment says and nobody understands
 
 // Every choice, with its place.
-template <class Overrides, class Visit>
-void visit(Overrides& all, Visit&& visit) {
+template <class Picks, class Visit>
+void visit(Picks& all, Visit&& visit) {
   visit(choices::tables, all.tables);
   visit(choices::ghash, all.ghash);
   visit(choices::counter, all.counter);
@@ -78,43 +78,51 @@ void add_to_list(std::string& list, std::string_view more) { list += (list.empty
 }
 
 // One "name=value".
-void force(Overrides& all, const std::string& entry) {
+void force(Picks& all, const std::string& entry) {
   const std::size_t equals = std::min(entry.find('='), entry.size());
-  const std::string value = entry.substr(std::min(equals + 1, entry.size()));
-  bool is_known = false;
-  std::string names;
-  visit(all, [&](const Choice& choice, auto& forced) {
+  const std::string name = entry.substr(0, equals), value = entry.substr(std::min(equals + 1, entry.size()));
+  std::string names, values;
+  visit(all, [&](const Choice& choice, auto) {
     add_to_list(names, choice.name);
-    if (choice.name != entry.substr(0, equals)) return;
-    is_known = true;
-    const auto place = std::find(choice.values.begin(), choice.values.end(), value);
-    if (place == choice.values.end()) {
-      std::string values;
-      for (const std::string_view each : choice.values) add_to_list(values, each);
-      refuse(entry, std::string(choice.name) + "= and one of " + values);
+    if (choice.name != name) return;
+    for (const std::string_view each : choice.values) add_to_list(values, each);
+    if (std::ranges::find(choice.values, value) == choice.values.end()) {
+      refuse(entry, name + "= and one of " + values);
     }
-    forced = static_cast<std::remove_reference_t<decltype(forced)>>(place - choice.values.begin() + 1);
   });
-  if (!is_known) refuse(entry, "name=value, with a name of " + names);
+  if (values.empty()) refuse(entry, "name=value, with a name of " + names);
+  pick(all, name, value);
 }
-
-struct alignas(8) Known {
-  Overrides overrides;
-  bool is_read = false;
-};
 
 // Not a static variable with a guard (core/fork.hpp): several threads may read the environment at first, and read the
 // same.
-constinit std::atomic<Known> known{};
+constinit std::atomic<Picks> known{};
+constinit std::atomic<bool> is_known{false};
 static_assert(decltype(known)::is_always_lock_free, "each launch reads it");
 
-std::array<std::atomic<Tuned>, 64> tuned;
-static_assert(std::atomic<Tuned>::is_always_lock_free, "each launch reads it");
+std::array<std::atomic<Picks>, 64> tuned;
 
 }  // namespace
 
-Overrides read_overrides() {
-  Overrides found;
+std::string_view picked(const Picks& all, const Choice& choice) {
+  std::string_view found;
+  visit(all, [&](const Choice& each, auto value) {
+    if (each.name == choice.name) found = each.value_of(value);
+  });
+  return found;
+}
+
+void pick(Picks& all, std::string_view name, std::string_view value) {
+  visit(all, [&]<class Picked>(const Choice& choice, Picked& place) {
+    if (choice.name != name) return;
+    const auto found = std::ranges::find(choice.values, value);
+    if (value.empty()) place = Picked::none;
+    if (found != choice.values.end()) place = static_cast<Picked>(found - choice.values.begin() + 1);
+  });
+}
+
+Picks read_overrides() {
+  Picks found;
   const char* const variable = std::getenv("WARPCIPHER_FORCE");
   const std::string all = variable == nullptr ? "" : variable;
   for (std::size_t begin = 0; begin < all.size();) {
@@ -125,16 +133,17 @@ Overrides read_overrides() {
   return found;
 }
 
-Overrides overrides() {
-  const Known now = known.load(std::memory_order_relaxed);
-  if (now.is_read) return now.overrides;
-  reread_overrides();
-  return known.load(std::memory_order_relaxed).overrides;
+Picks overrides() {
+  if (!is_known.load(std::memory_order_acquire)) reread_overrides();
+  return known.load(std::memory_order_relaxed);
 }
 
-void reread_overrides() { known.store({read_overrides(), true}, std::memory_order_relaxed); }
+void reread_overrides() {
+  known.store(read_overrides(), std::memory_order_relaxed);
+  is_known.store(true, std::memory_order_release);
+}
 
-std::atomic<Tuned>* tuned_place(const Device& device) {
+std::atomic<Picks>* tuned_place(const Device& device) {
   const bool has_place = device.index >= 0 && static_cast<std::size_t>(device.index) < tuned.size();
   return has_place ? &tuned[static_cast<std::size_t>(device.index)] : nullptr;
 }

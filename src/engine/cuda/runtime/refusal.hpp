@@ -18,26 +18,23 @@ namespace warpcipher::cuda {
 // the tuner measured. A choice that can be forced or tuned has one name: in WARPCIPHER_FORCE, in the tuner's policies
 // and in what explain prints.
 
-// --- forced by the environment, for tests and measurements: WARPCIPHER_FORCE=ghash=rows,text=tiles ---
-// The later entry of a name holds.
-
 // The values of each choice, after `none` in the order of Choice::values.
-enum class ForcedTables : std::uint8_t { none, tables_128, tables_64 };
-enum class ForcedGhash : std::uint8_t { none, lanes, rows, scalar, tensor, warpgroups };
-enum class ForcedCounter : std::uint8_t { none, packed, hybrid_packed, tiles, hybrid };
-enum class ForcedText : std::uint8_t { none, hybrid, tiles };
-enum class ForcedPoly1305 : std::uint8_t { none, chunks, lanes };
-enum class ForcedColumns : std::uint8_t { none, device, host };
-enum class ForcedCopies : std::uint8_t { none, batches, calls };
+enum class PickedTables : std::uint8_t { none, tables_128, tables_64 };
+enum class PickedGhash : std::uint8_t { none, lanes, rows, scalar, tensor, warpgroups };
+enum class PickedCounter : std::uint8_t { none, packed, hybrid_packed, tiles, hybrid };
+enum class PickedText : std::uint8_t { none, hybrid, tiles };
+enum class PickedPoly1305 : std::uint8_t { none, chunks, lanes };
+enum class PickedColumns : std::uint8_t { none, device, host };
+enum class PickedCopies : std::uint8_t { none, batches, calls };
 
 struct Choice {
   std::string_view name;
   std::span<const std::string_view> values;
 
   // The name of a value of the enum.
-  template <class Forced>
-  std::string_view value_of(Forced forced) const {
-    return forced == Forced::none ? std::string_view() : values[static_cast<std::size_t>(forced) - 1];
+  template <class Picked>
+  std::string_view value_of(Picked picked) const {
+    return picked == Picked::none ? std::string_view() : values[static_cast<std::size_t>(picked) - 1];
   }
 };
 
@@ -61,56 +58,52 @@ inline constexpr Choice columns{"columns", values::columns};     // who plans th
 inline constexpr Choice copies{"copies", values::copies};        // of ranges of host memory
 }  // namespace choices
 
-struct Overrides {
-  ForcedTables tables = ForcedTables::none;
-  ForcedGhash ghash = ForcedGhash::none;
-  ForcedCounter counter = ForcedCounter::none;
-  ForcedText text = ForcedText::none;
-  ForcedPoly1305 poly1305 = ForcedPoly1305::none;
-  ForcedColumns columns = ForcedColumns::none;
-  ForcedCopies copies = ForcedCopies::none;
+// What is forced, or was measured to be best.
+struct alignas(8) Picks {
+  PickedTables tables = PickedTables::none;
+  PickedGhash ghash = PickedGhash::none;
+  PickedCounter counter = PickedCounter::none;
+  PickedText text = PickedText::none;
+  PickedPoly1305 poly1305 = PickedPoly1305::none;
+  PickedColumns columns = PickedColumns::none;
+  PickedCopies copies = PickedCopies::none;
 
-  bool operator==(const Overrides&) const = default;
+  bool operator==(const Picks&) const = default;
 };
 
+// The name of what is picked; empty: nothing is.
+std::string_view picked(const Picks& all, const Choice& choice);
+
+// Picks a value by its names; an empty value: none. An unknown one changes nothing.
+void pick(Picks& all, std::string_view name, std::string_view value);
+
+// --- forced by the environment, for tests and measurements: WARPCIPHER_FORCE=ghash=rows,text=tiles ---
+// The later entry of a name holds.
+
 // Reads the environment. Throws Error{invalid_argument} for an unknown name or value, which lists the right ones.
-Overrides read_overrides();
+Picks read_overrides();
 
 // The environment at the first call, or at the last reread_overrides(). Throws as read_overrides() until one
 // reading has had no error. From any thread.
-Overrides overrides();
+Picks overrides();
 
 // Reads the environment again, for tests that change it. If it throws, as read_overrides(), it changes nothing.
 void reread_overrides();
 
 // --- the tuner's choice for each device ---
 
-// The values of each policy, after `none` (the shipped default holds) in the order of policies.cpp.
-enum class TunedTables : std::uint8_t { none, tables_128, tables_64 };
-enum class TunedGhash : std::uint8_t { none, tensor, scalar };
-enum class TunedText : std::uint8_t { none, hybrid, tiles };
-
-struct alignas(4) Tuned {
-  TunedTables tables = TunedTables::none;
-  TunedGhash ghash = TunedGhash::none;  // of long texts
-  TunedText counter = TunedText::none;  // of long texts in counter mode
-  TunedText text = TunedText::none;     // of long texts in other modes
-
-  bool operator==(const Tuned&) const = default;
-};
-
 // Where the choices for a device are kept, from any thread; nullptr for a device that has no place.
-std::atomic<Tuned>* tuned_place(const Device& device);
+std::atomic<Picks>* tuned_place(const Device& device);
 
-inline Tuned tuned_of(const Device& device) {
-  const std::atomic<Tuned>* const place = tuned_place(device);
-  return place == nullptr ? Tuned{} : place->load(std::memory_order_relaxed);
+inline Picks tuned_of(const Device& device) {
+  const std::atomic<Picks>* const place = tuned_place(device);
+  return place == nullptr ? Picks{} : place->load(std::memory_order_relaxed);
 }
 
 struct Conditions {
   const Device& device;
-  Overrides overrides{};
-  Tuned tuned{};
+  Picks overrides{};
+  Picks tuned{};  // tables, ghash, counter and text
 };
 
 // The conditions of a launch that begins now. Throws as overrides().
@@ -158,8 +151,8 @@ struct Refusal {
   explicit operator bool() const { return reason != Reason::none; }
 };
 
-template <class Forced>
-Refusal refuse_forced(const Choice& choice, Forced forced) {
+template <class Picked>
+Refusal refuse_forced(const Choice& choice, Picked forced) {
   return {Reason::forced, static_cast<std::uint64_t>(forced), 0, &choice};
 }
 
