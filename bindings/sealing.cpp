@@ -20,11 +20,6 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-std::vector<std::uint8_t> copied(nb::handle bytes, const char* name) {
-  const Operand operand(bytes, name, Operand::Use::read_or_none);
-  return {operand.bytes().begin(), operand.bytes().end()};
-}
-
 // Pattern of chunks.py: base, number_at, big_endian, nonce_at, length_size; None: there is none.
 class Pattern {
  public:
@@ -32,7 +27,7 @@ class Pattern {
     if (given.is_none()) return;
     const auto [base, number_at, is_big_endian, nonce_at, length_len] =
         nb::cast<std::tuple<nb::bytes, int, bool, int, std::size_t>>(given);
-    base_ = copied(base, "base");
+    base_ = copy_of(base, "base");
     rule_ = {{}, number_at, is_big_endian, nonce_at, length_len};
   }
 
@@ -55,7 +50,7 @@ class FileSealing {
               unsigned counter_shift, int final_shift, std::uint64_t number_from, nb::handle aad, nb::handle final_aad,
               nb::handle head, nb::handle final_head, std::string mac_hash, nb::handle mac_key, std::string engine)
       : keys_(find_algorithm(algorithm), keys),
-        nonce_base_(copied(nonce, "nonce")),
+        nonce_base_(copy_of(nonce, "nonce", Operand::Use::read_or_none)),
         aad_(aad),
         final_aad_(final_aad),
         head_(head),
@@ -107,20 +102,16 @@ class FileSealing {
                   std::uint64_t position, std::uint64_t length, nb::handle out, std::uintptr_t stream) const {
     const Source from(source, begin);
     const Operand to(out, "out", Operand::Use::write);
-    const ReadOptions options{.check = Signals()};
-    FileChunks chunks;
-    std::optional<ReadFailure> failure;
-    {
-      const GilReleased released;
-      const DeviceScope scope(to.device());
+    return read_to(to, [&](const ReadOptions& options) {
       const RegularChunks columns(sealing_, size, chunks_of_file, position, length);
-      chunks = columns.chunks();
+      FileChunks chunks = columns.chunks();
       chunks.source = from.get();
       chunks.memory = to.memory();
       chunks.out = {to.data(), to.size()};
-      failure = read_chunks(engine_, chunks, reinterpret_cast<Stream>(stream), options);
-    }
-    return failure_of(failure, chunks.first_number);
+      std::optional<ReadFailure> failure = read_chunks(engine_, chunks, reinterpret_cast<Stream>(stream), options);
+      if (failure) failure->chunk += chunks.first_number;
+      return failure;
+    });
   }
 
   nb::object write(int target, nb::handle texts, nb::handle streams, nb::handle device, std::uint64_t size,

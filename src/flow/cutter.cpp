@@ -2,7 +2,6 @@
 #include "flow/cutter.hpp"
 
 #include <cstring>
-#include <string>
 
 #include "cipher/aes.hpp"
 #include "cipher/chacha.hpp"
@@ -110,20 +109,8 @@ void Cutter::advance(std::size_t len) {
 }
 
 namespace {
-
 using gf128::Element;
-
-// a^-1 = a^(2^128 - 2): the product of a^(2^i) for i from 1 to 127.
-Element inverse_of(Element a) {
-  Element result = gf128::gcm_one;
-  for (int i = 1; i < 128; ++i) {
-    a = gf128::gcm_multiply(a, a);
-    result = gf128::gcm_multiply(result, a);
-  }
-  return result;
 }
-
-}  // namespace
 
 GcmPieces::GcmPieces(const Message& message) : aad_len_(message.aad_len) {
   State& state = *state_;
@@ -136,25 +123,19 @@ GcmPieces::GcmPieces(const Message& message) : aad_len_(message.aad_len) {
     throw Error(Status::engine_failure,
                 "the hash key of this AES-GCM key is zero, so a long message cannot be cut: use engine 'cpu'");
   }
-  state.inverse = inverse_of(state.hash_key);
-  gf128::store(state.first_counter, gcm_first_counter(message.iv, message.iv_len, [&] { return state.hash_key; }));
+  state.inverse = gcm_inverse(state.hash_key);
+  state.first_counter = gcm_first_counter(message.iv, message.iv_len, [&] { return state.hash_key; });
   state.sum = {};
 }
 
 void GcmPieces::iv_at(std::uint64_t block, std::uint8_t (&iv)[16]) const {
-  // J0 of a 16-byte IV is (IV H + len) H, solved for IV.
-  std::uint8_t counter[16];
-  std::memcpy(counter, state_->first_counter, 16);
-  add_be32(counter, static_cast<std::uint32_t>(block));
-  const Element inner = gf128::gcm_multiply(gf128::load(counter), state_->inverse);
-  gf128::store(iv, gf128::gcm_multiply(gf128::add(inner, {0, 128}), state_->inverse));
+  gf128::store(iv, gcm_solve_iv(gcm_advance(state_->first_counter, block), state_->inverse));
 }
 
 // E(J) for the counter J that stands before the piece's.
 Element GcmPieces::mask(std::uint64_t block) const {
   Secret<std::uint8_t[16]> counter;
-  std::memcpy(*counter, state_->first_counter, 16);
-  add_be32(*counter, static_cast<std::uint32_t>(block));
+  gf128::store(*counter, gcm_advance(state_->first_counter, block));
   aes::encrypt_block(state_->schedule, *counter, *counter);
   return gf128::load(*counter);
 }

@@ -68,8 +68,8 @@ class GcmPieces final : public PieceTags {
   struct State {
     aes::Schedule schedule;
     gf128::Element hash_key, inverse;
-    std::uint8_t first_counter[16];  // J0
-    gf128::Element sum;              // Y
+    gf128::Element first_counter;  // J0
+    gf128::Element sum;            // Y
   };
 
   gf128::Element mask(std::uint64_t block) const;

@@ -159,10 +159,11 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
                         : find_run(engine, as_given, 0, settings.direct_len);
   // Without copies by the cores there is less to overlap.
   const bool all_direct = first.direct && first.end == messages.size();
-  const DirectMode direct;
-  const std::unique_ptr<const TransferMode> others =
-      all_direct ? std::make_unique<BounceMode>() : choose_mode(engine, messages, extent, settings.range_len);
-  const PieceLayout& layout = others->layout;
+  const TransferMode direct = TransferMode::direct();
+  PinnedRangeCache pinned(engine);
+  const TransferMode others =
+      all_direct ? TransferMode::bounce() : choose_mode(engine, pinned, messages, extent, settings.range_len);
+  const PieceLayout& layout = others.layout;
   const std::size_t size = piece_size(messages, extent, settings.piece_len, layout);
   std::vector<int> devices = engine.devices_for_host_data();
   devices.resize(std::clamp<std::size_t>(settings.devices, 1, devices.size()));
@@ -188,10 +189,10 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   } end{over};
   const Order order(messages, layout.coalescing != nullptr);
   Feeder(engine, order, extent, settings, size)
-      .feed(ring, extent.contiguous ? first : ContiguousRun{0, false}, direct, *others, [&] {
+      .feed(ring, extent.contiguous ? first : ContiguousRun{0, false}, direct, others, [&] {
         if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(settings), help);
       });
-  if (others->cores_copy_in && !others->cores_copy_out) {  // results need no cores: other batches may have them
+  if (others.cores_copy_in && !others.cores_copy_out) {  // results need no cores: other batches may have them
     ring.finish_copies_in();
     over = true;
     helpers.reset();

@@ -9,14 +9,12 @@
 //   gather-scatter   DMA where coalesced, else kernel           kernel
 //   direct           DMA                                        DMA
 //
-// The functions of a mode are called once a piece, never once a message.
+// Its functions are called once a piece, never once a message.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "engine/device_engine.hpp"
@@ -60,7 +58,18 @@ struct TagPlaces {
   }
 };
 
-struct TransferTraits {
+class TransferMode {
+ public:
+  // Both ways through the bounce buffer: for pageable memory, and for texts that are too short for the other modes.
+  static TransferMode bounce();
+  // Both ways straight between the device and the caller's pinned memory: for long contiguous runs.
+  static TransferMode direct();
+  // In through the bounce buffer, out by a kernel: for many texts in pageable memory whose results go to pinned memory.
+  static TransferMode scatter(bool writes_tags);
+  // In by DMA where texts are coalesced into ranges of at least `range_len` bytes, else by a kernel; out by a kernel:
+  // for many texts in pinned memory. `pinned` must live as long as the mode.
+  static TransferMode gather_scatter(PinnedRangeCache& pinned, std::size_t range_len, bool writes_tags);
+
   PieceLayout layout{};
   // What must be waited for besides the device: the cores copy texts into the bounce buffer, at the same offsets as in
   // device memory, before copy_in(); and results out of it after copy_out().
@@ -71,113 +80,32 @@ struct TransferTraits {
   // Kernels write tags straight to the bounce buffer: copies of 16 bytes took 5% of the link's rate from AES-GCM
   // (H200).
   bool kernels_write_to_bounce = false;
-};
-
-class TransferMode : public TransferTraits {
- public:
-  virtual ~TransferMode() = default;
 
   // Bytes of bounce buffer that a piece needs, and where its tags go.
-  virtual std::size_t bounce_len(const TransferPiece& piece) const = 0;
-  virtual TagPlaces tag_places(const TransferPiece& piece) const = 0;
+  std::size_t bounce_len(const TransferPiece& piece) const;
+  TagPlaces tag_places(const TransferPiece& piece) const;
 
   // Writes the list of the copies of a kernel, if there is one. Without cores_copy_in, copy_in() follows at once.
-  virtual void prepare(const PieceTransfer&) const {}
+  void prepare(const PieceTransfer& transfer) const;
 
   // Enqueue the copies that bring texts in, and those that bring results and tags back.
-  virtual void copy_in(const PieceTransfer& transfer) const = 0;
-  virtual void copy_out(const PieceTransfer& transfer) const = 0;
+  void copy_in(const PieceTransfer& transfer) const;
+  void copy_out(const PieceTransfer& transfer) const;
 
   bool writes_tag(const TransferPiece::Item& item, const Message& message) const {
     return device_writes_tags && item.part == nullptr && message.direction == Direction::encrypt;
   }
 
- protected:
-  explicit TransferMode(const TransferTraits& traits) : TransferTraits(traits) {}
-  TransferMode(const TransferMode&) = delete;
-  TransferMode& operator=(const TransferMode&) = delete;
-};
-
-// Enqueue the DMA copies of lists.ranges. Adjacent ones are merged.
-void copy_ranges_in(const PieceTransfer& transfer);
-void copy_ranges_out(const PieceTransfer& transfer);
-
-// --- each of them, and the choice of one ---
-
-// Both ways through the bounce buffer: for pageable memory, and for texts that are too short for the other modes.
-class BounceMode final : public TransferMode {
- public:
-  BounceMode() : TransferMode({.cores_copy_in = true, .cores_copy_out = true}) {}
-
-  std::size_t bounce_len(const TransferPiece& piece) const override;
-  TagPlaces tag_places(const TransferPiece& piece) const override;
-  void copy_in(const PieceTransfer& transfer) const override;
-  void copy_out(const PieceTransfer& transfer) const override;
-};
-
-// Both ways straight between the device and the caller's pinned memory: for long contiguous runs.
-class DirectMode final : public TransferMode {
- public:
-  DirectMode() : TransferMode({.layout = {.tight = true}, .kernels_write_to_bounce = true}) {}
-
-  std::size_t bounce_len(const TransferPiece& piece) const override;
-  TagPlaces tag_places(const TransferPiece& piece) const override;
-  void copy_in(const PieceTransfer& transfer) const override;
-  void copy_out(const PieceTransfer& transfer) const override;
-};
-
-// What the modes share in which a kernel writes results straight to the caller's pinned memory.
-class ListedMode : public TransferMode {
- public:
-  void copy_out(const PieceTransfer& transfer) const final;
-
- protected:
-  explicit ListedMode(const TransferTraits& traits) : TransferMode(traits) {}
-
-  // Fills in lists.listed: what brings results and tags back.
-  void list_results(const PieceTransfer& transfer) const;
-
-  // The list in device memory, which the kernel reads.
-  static const DeviceCopy* list_on_device(const PieceTransfer& transfer);
-};
-
-// In through the bounce buffer, out by a kernel: for many texts in pageable memory whose results go to pinned memory.
-class ScatterMode final : public ListedMode {
- public:
-  explicit ScatterMode(bool writes_tags)
-      : ListedMode({.layout = {.lists_out = true}, .cores_copy_in = true, .device_writes_tags = writes_tags}) {}
-
-  std::size_t bounce_len(const TransferPiece& piece) const override;
-  TagPlaces tag_places(const TransferPiece& piece) const override;
-  void prepare(const PieceTransfer& transfer) const override;
-  void copy_in(const PieceTransfer& transfer) const override;
-};
-
-// In by DMA where texts are coalesced into ranges of at least `range_len` bytes, else by a kernel; out by a kernel: for
-// many texts in pinned memory.
-class GatherScatterMode final : public ListedMode {
- public:
-  GatherScatterMode(PinnedRangeCache pinned, std::size_t range_len, bool writes_tags)
-      : ListedMode({.layout = {.coalescing = &pinned_, .lists_in = true, .lists_out = true},
-                    .device_writes_tags = writes_tags}),
-        pinned_(std::move(pinned)),
-        range_len_(range_len) {}
-
-  std::size_t bounce_len(const TransferPiece& piece) const override;
-  TagPlaces tag_places(const TransferPiece& piece) const override;
-  void prepare(const PieceTransfer& transfer) const override;
-  void copy_in(const PieceTransfer& transfer) const override;
-
  private:
   void find_texts(const PieceTransfer& transfer) const;
+  void list_results(const PieceTransfer& transfer) const;
 
-  PinnedRangeCache pinned_;
-  const std::size_t range_len_;
+  std::size_t range_len_ = 0;
 };
 
-// The mode of all messages that do not travel directly.
-std::unique_ptr<const TransferMode> choose_mode(const DeviceEngine& engine, std::span<const Message> messages,
-                                                const Extent& extent, std::size_t range_len);
+// The mode of all messages that do not travel directly. read: of the engine, empty; it must live as long as the mode.
+TransferMode choose_mode(const DeviceEngine& engine, PinnedRangeCache& read, std::span<const Message> messages,
+                         const Extent& extent, std::size_t range_len);
 
 // Whether messages from `first` to `last`, a contiguous run, travel directly: pinned runs of `direct_len` bytes do.
 bool travels_directly(const DeviceEngine& engine, const Message& first, const Message& last, std::size_t direct_len);

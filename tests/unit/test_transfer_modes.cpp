@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "flow/slot_memory.hpp"
@@ -37,31 +36,29 @@ struct Texts {
   std::vector<Message> messages;
 };
 
-std::unique_ptr<const TransferMode> choose(const HostDeviceEngine& engine, const Texts& batch) {
-  return choose_mode(engine, batch.messages, find_extent(batch.messages), 1 << 16);
+TransferMode choose(const HostDeviceEngine& engine, const Texts& batch) {
+  PinnedRangeCache pinned(engine);
+  return choose_mode(engine, pinned, batch.messages, find_extent(batch.messages), 1 << 16);
 }
 
-template <class Mode>
-bool is(const TransferMode& mode) {
-  return dynamic_cast<const Mode*>(&mode) != nullptr;
-}
+bool is_bounce(const TransferMode& mode) { return mode.cores_copy_in && mode.cores_copy_out; }
 
 TEST(TransferModes, DependOnWhatTheDeviceCanAccess) {
   const Texts batch(8, 2000);
   HostDeviceEngine engine;
-  EXPECT_TRUE(is<BounceMode>(*choose(engine, batch))) << "pageable memory";
+  EXPECT_TRUE(is_bounce(choose(engine, batch))) << "pageable memory";
   engine.all_pinned = true;
   engine.reach(batch.in.data(), batch.in.size());
-  EXPECT_TRUE(is<BounceMode>(*choose(engine, batch))) << "results in pageable memory";
+  EXPECT_TRUE(is_bounce(choose(engine, batch))) << "results in pageable memory";
   engine.reached.clear();
   engine.reach(batch.out.data(), batch.out.size());
-  const auto scatter = choose(engine, batch);
-  EXPECT_TRUE(is<ScatterMode>(*scatter)) << "texts in pageable memory";
-  EXPECT_TRUE(scatter->device_writes_tags);
+  const TransferMode scatter = choose(engine, batch);
+  EXPECT_TRUE(scatter.cores_copy_in && scatter.layout.lists_out) << "texts in pageable memory";
+  EXPECT_TRUE(scatter.device_writes_tags);
   engine.reach(batch.in.data(), batch.in.size());
-  EXPECT_TRUE(is<GatherScatterMode>(*choose(engine, batch))) << "all in pinned memory";
-  EXPECT_TRUE(is<BounceMode>(*choose(engine, Texts(1, 2000)))) << "one message";
-  EXPECT_TRUE(is<BounceMode>(*choose(engine, Texts(8, 1000)))) << "short results";
+  EXPECT_TRUE(choose(engine, batch).layout.lists_in) << "all in pinned memory";
+  EXPECT_TRUE(is_bounce(choose(engine, Texts(1, 2000)))) << "one message";
+  EXPECT_TRUE(is_bounce(choose(engine, Texts(8, 1000)))) << "short results";
 }
 
 TEST(TransferModes, TagsOutOfReachGoThroughTheBounceBuffer) {
@@ -72,9 +69,9 @@ TEST(TransferModes, TagsOutOfReachGoThroughTheBounceBuffer) {
   engine.all_pinned = true;
   engine.reach(batch.in.data(), batch.in.size());
   engine.reach(batch.out.data(), batch.out.size());
-  EXPECT_FALSE(choose(engine, batch)->device_writes_tags);
+  EXPECT_FALSE(choose(engine, batch).device_writes_tags);
   for (Message& m : batch.messages) m.direction = Direction::decrypt;
-  EXPECT_TRUE(choose(engine, batch)->device_writes_tags) << "nobody writes a tag";
+  EXPECT_TRUE(choose(engine, batch).device_writes_tags) << "nobody writes a tag";
 }
 
 TEST(TransferModes, LongPinnedRunsTravelDirectly) {
@@ -93,7 +90,7 @@ TEST(TransferModes, LongPinnedRunsTravelDirectly) {
 TEST(TransferPiece, AlignsTextsOneByOneAndEachTagFollowsItsText) {
   const Texts batch(3, 100);
   TransferPiece piece(batch.messages, 4096);
-  const BounceMode mode;
+  const TransferMode mode = TransferMode::bounce();
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(piece.items()[i].at, 128 * i);
@@ -110,7 +107,7 @@ TEST(TransferPiece, AlignsTextsOneByOneAndEachTagFollowsItsText) {
 TEST(TransferPiece, KeepsTextsOfADirectRunTogether) {
   const Texts batch(3, 100, "aes-128-ctr");
   TransferPiece piece(batch.messages, 4096);
-  const DirectMode mode;
+  const TransferMode mode = TransferMode::direct();
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(piece.items()[i].at, 100 * i);
   EXPECT_EQ(mode.bounce_len(piece), 0u);
@@ -121,7 +118,8 @@ TEST(TransferPiece, CoalescedTextsKeepTheirDistancesAndTagsComeLast) {
   HostDeviceEngine engine;
   engine.all_pinned = true;
   engine.reach(batch.in.data(), batch.in.size());
-  const GatherScatterMode mode(PinnedRangeCache(engine), 1 << 16, true);
+  PinnedRangeCache pinned(engine);
+  const TransferMode mode = TransferMode::gather_scatter(pinned, 1 << 16, true);
   TransferPiece piece(batch.messages, std::size_t{1} << 16);
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   piece.place_tags(mode.layout);
@@ -135,7 +133,7 @@ TEST(TransferPiece, CoalescedTextsKeepTheirDistancesAndTagsComeLast) {
 
 TEST(TransferPiece, IsFullWhenTextsListAndTagsNeedItsSize) {
   const Texts batch(3, 2000);
-  const ScatterMode mode(true);
+  const TransferMode mode = TransferMode::scatter(true);
   const std::size_t room =
       TransferPiece::room_for(batch.messages[0]) + TransferPiece::list_room_for(batch.messages[0], mode.layout);
   TransferPiece piece(batch.messages, 2 * room);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // To device memory: see read_chunks.hpp.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"

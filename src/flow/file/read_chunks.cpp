@@ -3,12 +3,9 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include "core/error.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>

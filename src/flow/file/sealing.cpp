@@ -2,7 +2,6 @@
 #include "flow/file/sealing.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -138,30 +137,7 @@ void check_apart_from_out(const FileChunks& c) {
   check_column("takes", c.takes);
 }
 
-// Whether all chunks of a file that go back to back are right, found by all cores; false also where that is not known.
-bool are_sound(const FileChunks& c) {
-  if (c.source.descriptor < 0 || !c.out_offsets.empty() || !c.aad_offsets.empty() || !c.key_index.empty()) return false;
-  constexpr std::uint64_t too_much = most_buffer_len + 1;  // `out` is no longer than that
-  std::mutex mutex;
-  bool are_right = true;
-  std::uint64_t taken = 0;
-  ThreadPool::instance().parallel_for(c.count, chunks_at_once, [&](std::size_t begin, std::size_t end) {
-    bool is_right = true;
-    std::uint64_t sum = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
-      is_right =
-          is_right && len <= most_buffer_len && c.file_offsets[i] <= most_offset && skip <= len && take <= len - skip;
-      sum = std::min(sum + std::min(take, too_much), too_much);
-    }
-    const std::lock_guard lock(mutex);
-    are_right = are_right && is_right;
-    taken = std::min(taken + sum, too_much);
-  });
-  return are_right && taken <= c.out.size();
-}
-
-// The same for any chunks, one after another; throws at the first that is wrong.
+// Any chunks, one after another; throws at the first that is wrong.
 void check_each(const FileChunks& c) {
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
@@ -270,7 +246,7 @@ void check_file_chunks(const FileChunks& c) {
   check_columns(c);
   check_algorithm(c);
   check_apart_from_out(c);
-  if (!are_sound(c)) check_each(c);
+  if (c.wanted == 0 || c.wanted > c.out.size() || c.source.descriptor < 0) check_each(c);
   check_shape(c);
   check_outputs(c);
 }
@@ -287,6 +263,7 @@ RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std
     refuse("the range [", begin, ", +", len, ") leaves the file, which has ", text_len, " bytes");
   }
   if (len == 0) return;
+  wanted_ = len;
   const std::uint64_t shifted = begin + sealing.first_lacks;
   const std::uint64_t first = shifted / sealing.chunk_len, last = (shifted + len - 1) / sealing.chunk_len;
   const std::uint64_t skip = begin - sealing.begin_of(first);
@@ -311,6 +288,7 @@ RegularChunks RegularChunks::whole(const Sealing& sealing, std::uint64_t first, 
   if (is_final ? text_end < sealing.begin_of(end - 1) : text_end != sealing.begin_of(end)) {
     refuse(count, " chunks from ", first, " on do not have ", len, " bytes of plaintext");
   }
+  made.wanted_ = len;
   made.make_columns(first, count, false);
   return made;
 }
@@ -404,6 +382,7 @@ FileChunks RegularChunks::chunks() const {
   static_cast<Sealing&>(chunks) = sealing_;
   chunks.count = count_;
   chunks.first_number = first_;
+  chunks.wanted = wanted_;
   chunks.file_offsets = {file_offsets_.get(), count_};
   chunks.lengths = {lengths_.get(), count_};
   chunks.ivs = {ivs_.get(), ivs_ != nullptr ? count_ * sealing_.iv_len : 0};

@@ -126,6 +126,7 @@ struct FileChunks : SealedChunks {
   // The bytes wanted of a chunk: takes[i] from skips[i] on. Absent: all of each.
   std::span<const std::uint64_t> skips;
   std::span<const std::uint64_t> takes;
+  std::uint64_t wanted = 0;  // bytes in all, where RegularChunks made the columns, which are right then; else 0
 
   bool has_iv_in_file() const { return ivs.empty() && iv_len != 0; }
   std::size_t front_len(std::size_t i) const { return has_iv_in_file() ? iv_len : head(i).size(); }
@@ -177,7 +178,7 @@ class RegularChunks {
 
   const Sealing sealing_;
   const std::uint64_t text_len_, chunks_of_file_;
-  std::uint64_t first_ = 0;
+  std::uint64_t first_ = 0, wanted_ = 0;
   std::size_t count_ = 0;
   Column<std::uint64_t> file_offsets_, lengths_, skips_, takes_;  // the last two: null where all is wanted
   Column<std::uint8_t> ivs_, aad_, heads_;                        // null where the rules give none
