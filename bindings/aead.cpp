@@ -83,7 +83,8 @@ class Aead {
     key_ = nb::inst_ptr<Key>(key_object_);
   }
 
-  nb::object crypt(Direction direction, nb::handle nonce, nb::handle data, nb::handle aad) const {
+  template <Direction direction>
+  nb::object crypt(nb::handle nonce, nb::handle data, nb::handle aad) const {
     const Operand nonce_bytes(nonce, "nonce", Operand::Use::read);
     check_nonce(nonce_bytes);
     if (!is_plain(data)) return through_arrays(direction, nonce, data, aad, nb::none());
@@ -96,7 +97,8 @@ class Aead {
     return result;
   }
 
-  nb::object crypt_into(Direction direction, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) const {
+  template <Direction direction>
+  nb::object crypt_into(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) const {
     const Operand nonce_bytes(nonce, "nonce", Operand::Use::read);
     check_nonce(nonce_bytes);
     if (!is_plain(data) || !is_plain(buf)) return through_arrays(direction, nonce, data, aad, buf);
@@ -176,11 +178,7 @@ nb::object random_key(long bits) {
 
 template <const Kind& Which>
 nb::object generate_key(nb::handle bit_length) {
-  const nb::object index = nb::steal(PyNumber_Index(bit_length.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throw_type_error("bit_length is " + type_name_of(bit_length) + ": expected an int");
-  }
+  const nb::object index = index_of(bit_length, "bit_length");
   int too_large = 0;  // then it returns -1, which no key has
   const long bits = PyLong_AsLongAndOverflow(index.ptr(), &too_large);
   if (bits < 0 || Which.algorithm(static_cast<std::size_t>(bits)).empty()) {
@@ -209,45 +207,29 @@ nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, c
              nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"));
   }
   return type
-      .def(
-          "encrypt",
-          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad) {
-            return self.crypt(Direction::encrypt, nonce, data, aad);
-          },
-          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
-          nb::sig("def encrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
-                  "typing_extensions.Buffer | None) -> typing.Any"),
-          ("The ciphertext and its tag, len(data) + 16 bytes. " + nonce_rule).c_str())
-      .def(
-          "decrypt",
-          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad) {
-            return self.crypt(Direction::decrypt, nonce, data, aad);
-          },
-          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
-          nb::sig("def decrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
-                  "typing_extensions.Buffer | None) -> typing.Any"),
-          "The text. InvalidTag: the tag does not match, or data is shorter than a tag.")
-      .def(
-          "encrypt_into",
-          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
-            return self.crypt_into(Direction::encrypt, nonce, data, aad, buf);
-          },
-          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
-          nb::sig("def encrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
-                  "typing_extensions.Buffer | None, buf: "
-                  "typing.Any) -> int"),
-          "As encrypt, into `buf` of exactly len(data) + 16 bytes; returns that number.")
-      .def(
-          "decrypt_into",
-          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
-            return self.crypt_into(Direction::decrypt, nonce, data, aad, buf);
-          },
-          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
-          nb::sig("def decrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
-                  "typing_extensions.Buffer | None, buf: "
-                  "typing.Any) -> int"),
-          "As decrypt, into `buf` of exactly len(data) - 16 bytes; returns that number. InvalidTag: buf holds zeros.")
-      .def("__repr__", [](const Class& self) { return self.repr(); });
+      .def("encrypt", &Class::template crypt<Direction::encrypt>, nb::arg("nonce").none(), nb::arg("data").none(),
+           nb::arg("associated_data").none(),
+           nb::sig("def encrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
+                   "typing_extensions.Buffer | None) -> typing.Any"),
+           ("The ciphertext and its tag, len(data) + 16 bytes. " + nonce_rule).c_str())
+      .def("decrypt", &Class::template crypt<Direction::decrypt>, nb::arg("nonce").none(), nb::arg("data").none(),
+           nb::arg("associated_data").none(),
+           nb::sig("def decrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
+                   "typing_extensions.Buffer | None) -> typing.Any"),
+           "The text. InvalidTag: the tag does not match, or data is shorter than a tag.")
+      .def("encrypt_into", &Class::template crypt_into<Direction::encrypt>, nb::arg("nonce").none(),
+           nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
+           nb::sig("def encrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
+                   "typing_extensions.Buffer | None, buf: "
+                   "typing.Any) -> int"),
+           "As encrypt, into `buf` of exactly len(data) + 16 bytes; returns that number.")
+      .def("decrypt_into", &Class::template crypt_into<Direction::decrypt>, nb::arg("nonce").none(),
+           nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
+           nb::sig("def decrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
+                   "typing_extensions.Buffer | None, buf: "
+                   "typing.Any) -> int"),
+           "As decrypt, into `buf` of exactly len(data) - 16 bytes; returns that number. InvalidTag: buf holds zeros.")
+      .def("__repr__", &Class::repr);
 }
 
 // nanobind shares types among copies of this extension. The first copy's methods may have been replaced (signed.cpp),

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, and one message of any algorithm.
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
@@ -151,11 +149,7 @@ constexpr std::size_t worth_releasing_gil = 4096;
 }  // namespace
 
 std::size_t tag_len_of(const Algorithm& algorithm, nb::handle tag_length) {
-  const nb::object index = nb::steal(PyNumber_Index(tag_length.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throw_type_error("tag_length is " + type_name_of(tag_length) + ": expected an int");
-  }
+  const nb::object index = index_of(tag_length, "tag_length");
   const std::size_t tag_len = PyLong_AsSize_t(index.ptr());
   if (tag_len == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
     PyErr_Clear();

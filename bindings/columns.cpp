@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -278,7 +277,7 @@ nb::object fetch_results(nb::handle results_object, std::uintptr_t stream) {
   {
     const GilReleased released;
     const DeviceScope scope(results.device());
-    DeviceEngine& engine = cuda_engine();
+    DeviceEngine& engine = usable_cuda_engine();
     engine.copy_to_host(outcome.data(), results.data(), count * sizeof(Result), reinterpret_cast<Stream>(stream));
     engine.wait(reinterpret_cast<Stream>(stream));
   }

@@ -97,14 +97,12 @@ nb::object read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::ha
   chunks.memory = to.memory();
   chunks.out = {to.data(), to.size()};
   const std::string engine_name = text_of(engine, "engine");
-  const ReadOptions options{number_of(threads, "threads"), number_of(piece_size, "piece_size"), Signals()};
-  std::optional<ReadFailure> failure;
-  {
-    const GilReleased released;
-    const DeviceScope scope(to.device());
-    failure = read_chunks(engine_name, chunks, reinterpret_cast<Stream>(stream), options);
-  }
-  return failure_of(failure, 0);
+  const std::size_t thread_count = number_of(threads, "threads"), piece_len = number_of(piece_size, "piece_size");
+  return read_to(to, [&](ReadOptions options) {
+    options.threads = thread_count;
+    options.piece_len = piece_len;
+    return read_chunks(engine_name, chunks, reinterpret_cast<Stream>(stream), options);
+  });
 }
 
 nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle texts, nb::handle streams,
@@ -124,15 +122,10 @@ nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle t
 nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std::uintptr_t stream) {
   const Descriptor descriptor(file);
   const Operand memory(out, "out", Operand::Use::write);
-  const ReadOptions options{.check = Signals()};
-  std::optional<ReadFailure> failure;
-  {
-    const GilReleased released;
-    const DeviceScope scope(memory.device());
-    failure = read_plain("auto", {descriptor.number(), begin, memory.memory(), {memory.data(), memory.size()}},
-                         reinterpret_cast<Stream>(stream), options);
-  }
-  return failure_of(failure, 0);
+  const PlainBytes bytes{descriptor.number(), begin, memory.memory(), {memory.data(), memory.size()}};
+  return read_to(memory, [&](const ReadOptions& options) {
+    return read_plain("auto", bytes, reinterpret_cast<Stream>(stream), options);
+  });
 }
 
 nb::object write_not_encrypted(int target, nb::handle texts, nb::handle streams, nb::handle device) {
@@ -144,9 +137,16 @@ nb::object write_not_encrypted(int target, nb::handle texts, nb::handle streams,
 
 }  // namespace
 
-nb::object failure_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number) {
+nb::object read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read) {
+  std::optional<ReadFailure> failure;
+  {
+    const ReadOptions options{.check = Signals()};
+    const GilReleased released;
+    const DeviceScope scope(out.device());
+    failure = read(options);
+  }
   if (!failure) return nb::none();
-  return nb::make_tuple(name_of(failure->kind), first_number + failure->chunk, failure->position, failure->error);
+  return nb::make_tuple(name_of(failure->kind), failure->chunk, failure->position, failure->error);
 }
 
 Source::Source(nb::handle given, std::uint64_t begin) {

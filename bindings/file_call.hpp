@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -63,9 +62,9 @@ class Signals {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Where a read ended that did not go well: None, or "tag", "ended" or "error", the chunk, the place in the file and the
-// errno.
-nb::object failure_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number);
+// Calls read(options) without the interpreter's lock and on the device of `out`. None, or why it failed: "tag", "ended"
+// or "error", the chunk, the place in the file and the errno.
+nb::object read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read);
 
 // What is read from: a descriptor, or the bytes of a file that begin with byte `begin` of it.
 class Source {

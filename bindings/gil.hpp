@@ -11,8 +11,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <unistd.h>
-
 #include <exception>
 #include <type_traits>
 

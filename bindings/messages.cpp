@@ -23,16 +23,12 @@ namespace warpcipher::python {
 namespace {
 
 // The objects that one message borrows. Held until the run is over.
-struct Entry {
+struct Entry : Operands {
   Entry(nb::handle_t<Key> key, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
-      : in(data, "data", Operand::Use::read),
-        out(out_object, "out", out_object.is_none() ? Operand::Use::read_or_none : Operand::Use::write),
-        iv(iv_object, "iv", Operand::Use::read_or_none),
-        aad(aad_object, "aad", Operand::Use::read_or_none),
+      : Operands(data, out_object, iv_object, aad_object),
         objects{nb::borrow(key), nb::borrow(data), nb::borrow(out_object), nb::borrow(iv_object),
                 nb::borrow(aad_object)} {}
 
-  Operand in, out, iv, aad;
   std::vector<nb::object> objects;
 };
 

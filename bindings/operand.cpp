@@ -6,11 +6,9 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "bind.hpp"
-#include "bind.hpp"  // the casters of strings
 #include "core/error.hpp"
 #include "errors.hpp"
 
@@ -170,6 +168,11 @@ Operand::~Operand() {
   if (exported_) PyBuffer_Release(&buffer_);
 }
 
+std::vector<std::uint8_t> copy_of(nb::handle object, const char* name, Operand::Use use) {
+  const Operand operand(object, name, use);
+  return {operand.bytes().begin(), operand.bytes().end()};
+}
+
 bool is_plain(nb::handle object) {
   return PyBytes_CheckExact(object.ptr()) || PyByteArray_CheckExact(object.ptr()) || PyMemoryView_Check(object.ptr());
 }
@@ -273,12 +276,15 @@ char integer_format(const char* format) {
 
 }  // namespace
 
+nb::object index_of(nb::handle object, const char* name) {
+  nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (index.is_valid()) return index;
+  PyErr_Clear();
+  throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected an int");
+}
+
 std::uint64_t number_of(nb::handle object, const char* name, std::uint64_t most) {
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected an int");
-  }
+  const nb::object index = index_of(object, name);
   const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
   const bool is_outside = value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr;
   if (is_outside) PyErr_Clear();

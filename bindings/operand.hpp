@@ -57,6 +57,8 @@ class Operand {
   nanobind::object owner_;
 };
 
+std::vector<std::uint8_t> copy_of(nanobind::handle object, const char* name, Operand::Use use = Operand::Use::read);
+
 // Where an operand lies, for error texts: "host memory" or "GPU 0".
 std::string place(const Operand& operand);
 
@@ -71,6 +73,9 @@ nanobind::object new_bytearray(std::size_t size);
 std::uint8_t* bytes_of(nanobind::handle bytes);
 
 // Arguments that are integers, and columns of them.
+
+// The int that an object stands for. Throws TypeError that names the argument.
+nanobind::object index_of(nanobind::handle object, const char* name);
 
 // An int from 0 to `most`. Throws TypeError or ValueError that names the argument.
 std::uint64_t number_of(nanobind::handle object, const char* name, std::uint64_t most = UINT64_MAX);

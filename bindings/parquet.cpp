@@ -33,11 +33,6 @@ nb::bytes as_bytes(const parquet::Column& column) {
   return nb::bytes(column.data(), sizeof(std::uint64_t) * column.size());
 }
 
-std::vector<std::uint8_t> copy_of(nb::handle object, const char* name) {
-  const Operand operand(object, name, Operand::Use::read);
-  return {operand.data(), operand.data() + operand.size()};
-}
-
 nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
   if (count > parquet::most_ordinal + 2) throw nb::value_error("more pages than the format numbers");
   const Operand bytes(prefix, "prefix", Operand::Use::read);

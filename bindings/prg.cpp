@@ -2,7 +2,6 @@
 // Generators and point functions for private computation, for warpcipher.prg.
 #include "prg/prg.hpp"
 
-#include <string>
 #include <string_view>
 
 #include "bind.hpp"
@@ -69,12 +68,6 @@ class HeldKeys {
   Operand records_;
   PointKeys keys_;
 };
-
-nb::object new_bytearray(std::size_t size) {
-  nb::object made = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-  if (!made.is_valid()) throw nb::python_error();
-  return made;
-}
 
 nb::tuple generate_keys(std::string_view generator, std::string_view group, int bits, nb::handle points,
                         nb::handle values, nb::handle random) {

@@ -12,7 +12,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bind.hpp"
 #include "errors.hpp"
@@ -26,15 +25,10 @@ namespace warpcipher::python {
 namespace {
 
 // The objects that a job borrows from Python until it is settled. Made and released with the GIL held.
-struct Held {
+struct Held : Operands {
   Held(nb::handle key_object, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
-      : in(data, "data", Operand::Use::read),
-        out(out_object, "out", out_object.is_none() ? Operand::Use::read_or_none : Operand::Use::write),
-        iv(iv_object, "iv", Operand::Use::read_or_none),
-        aad(aad_object, "aad", Operand::Use::read_or_none),
-        key(nb::borrow(key_object)) {}
+      : Operands(data, out_object, iv_object, aad_object), key(nb::borrow(key_object)) {}
 
-  Operand in, out, iv, aad;
   nb::object key;
   nb::object future;
   nb::object bytes;   // made for the result when there is no `out`

@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include <array>
 #include <cstring>
-#include <string>
 #include <string_view>
 
 #include "bind.hpp"
@@ -109,9 +108,8 @@ std::uint64_t fill_array(nb::handle data, std::string_view distribution, std::st
 nb::object next_key(nb::handle key, std::string_view algorithm) {
   Secret<StreamKey> stream_key = make_key(key, algorithm, 0);
   erase_key(key, *stream_key);
-  nb::object found =
-      nb::steal(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(stream_key->key), random::key_len));
-  if (!found.is_valid()) throw nb::python_error();
+  nb::object found = new_bytearray(random::key_len);
+  std::memcpy(PyByteArray_AsString(found.ptr()), stream_key->key, random::key_len);
   return found;
 }
 
@@ -198,15 +196,8 @@ constexpr std::uint64_t most_position = stream_len / 2;
 // key erasure. A child of a fork takes a key of the operating system.
 class RandomBits {
  public:
-  RandomBits(nb::handle key, std::string_view algorithm, nb::handle stream, bool keyed) : keyed_(keyed) {
-    const Operand bytes(key, "key", Operand::Use::read);
-    if (bytes.size() != key_len) {
-      refuse("key has ", bytes.size(), " bytes: expected 32");
-    }
-    key_->cipher = find_stream_cipher(algorithm);
-    std::memcpy(key_->key, bytes.data(), key_len);
-    key_->number = number_of(stream, "stream");
-  }
+  RandomBits(nb::handle key, std::string_view algorithm, nb::handle stream, bool keyed)
+      : keyed_(keyed), key_(make_key(key, algorithm, number_of(stream, "stream"))) {}
   RandomBits(const RandomBits&) = delete;
   RandomBits& operator=(const RandomBits&) = delete;
   ~RandomBits() { secure_wipe(buffer_, sizeof buffer_); }

@@ -35,6 +35,17 @@ Request make_request(const Key& key, bool decrypt, bool padded, nanobind::handle
 // the input is too short for its tag.
 std::size_t output_len(const Request& request, std::size_t in_len);
 
+// What a message borrows from Python. `out` may be None: then the result is for the caller to make.
+struct Operands {
+  Operands(nanobind::handle data, nanobind::handle result, nanobind::handle iv_object, nanobind::handle aad_object)
+      : in(data, "data", Operand::Use::read),
+        out(result, "out", result.is_none() ? Operand::Use::read_or_none : Operand::Use::write),
+        iv(iv_object, "iv", Operand::Use::read_or_none),
+        aad(aad_object, "aad", Operand::Use::read_or_none) {}
+
+  Operand in, out, iv, aad;
+};
+
 // The message for input and output operands as Python has them. Throws ValueError when the output is too small or lies
 // elsewhere. The operands must outlive the message.
 Message make_message(const Request& request, const Operand& in, std::uint8_t* out, std::size_t out_len,

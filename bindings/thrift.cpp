@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 

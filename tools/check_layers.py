@@ -11,6 +11,7 @@ second table names the files that lend names of a layer above, loaded when a cal
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import sys
 from collections.abc import Iterator
@@ -145,29 +146,6 @@ def find_module(name: list[str]) -> Path | None:
     return module_file(name) or (module_file(name[:-1]) if len(name) > 1 else None)
 
 
-def find_circle(graph: dict[str, list[str]]) -> list[str]:
-    """A path from a file back to itself, or an empty list."""
-    done: set[str] = set()
-
-    def visit(node: str, path: list[str]) -> list[str]:
-        if node in path:
-            return [*path[path.index(node) :], node]
-        if node in done:
-            return []
-        for other in graph.get(node, []):
-            circle = visit(other, [*path, node])
-            if circle:
-                return circle
-        done.add(node)
-        return []
-
-    for start in graph:
-        circle = visit(start, [])
-        if circle:
-            return circle
-    return []
-
-
 def main() -> None:
     layers = Layers(TABLE.read_text())
     faults: list[str] = []
@@ -192,13 +170,13 @@ def main() -> None:
                     faults.append(f"{name} ({layer}) uses {other} ({used}), which lies above it")
     for name, other in sorted(layers.lent - lent_in_use):
         faults.append(f"{name} lends nothing of {other}, which the table says")
-    circle = find_circle(graph)
-    if circle:
-        faults.append("files use each other in a circle: " + " -> ".join(circle))
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        faults.append("files use each other in a circle: " + " -> ".join(error.args[1][::-1]))
     if faults:
         sys.exit("\n".join(faults) + f"\nThe layers are in docs/{TABLE.name}, section Layers.")
 
 
 if __name__ == "__main__":
-    sys.setrecursionlimit(10_000)
     main()

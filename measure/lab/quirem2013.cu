@@ -17,7 +17,6 @@
 // Timing: how many cache lines a lookup touches depends on the data. Not constant time.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"

@@ -14,7 +14,6 @@
 // No address and no branch depends on keys, except the writing of a match: constant time.
 #include "yang2007_search.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "core/bytes.hpp"

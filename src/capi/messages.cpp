@@ -16,10 +16,13 @@
 #include "warpcipher.h"
 
 using warpcipher::capi::bytes;
+using warpcipher::capi::column;
 using warpcipher::capi::engine_name;
 using warpcipher::capi::guarded;
 using warpcipher::capi::report;
 using warpcipher::capi::require;
+using warpcipher::capi::to_direction;
+using warpcipher::capi::to_memory;
 using warpcipher::capi::to_message;
 using warpcipher::capi::to_padding;
 using warpcipher::capi::to_result;
@@ -136,15 +139,6 @@ wc_status wc_open(const wc_key* key, void* out, size_t out_len, const void* in, 
 }
 
 // The C ABI: messages as columns, an array of each of their properties.
-using warpcipher::capi::bytes;
-using warpcipher::capi::column;
-using warpcipher::capi::engine_name;
-using warpcipher::capi::guarded;
-using warpcipher::capi::report;
-using warpcipher::capi::require;
-using warpcipher::capi::to_direction;
-using warpcipher::capi::to_memory;
-using warpcipher::capi::to_padding;
 
 wc_status wc_run_columns(const char* engine, wc_result* results, const wc_columns* columns, void* stream) {
   return guarded([&] {
@@ -203,12 +197,6 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
 }
 
 // The C ABI: a batch that runs in the background.
-using warpcipher::capi::engine_name;
-using warpcipher::capi::guarded;
-using warpcipher::capi::report;
-using warpcipher::capi::require;
-using warpcipher::capi::to_message;
-using warpcipher::capi::to_result;
 
 struct wc_batch {
   explicit wc_batch(std::string engine) : batch(std::move(engine)) {}

@@ -3,7 +3,6 @@
 #include "queue/queue.hpp"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

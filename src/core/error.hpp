@@ -2,8 +2,11 @@
 // Failures, as the status codes of the C ABI, and the exception that carries one inside the library.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace warpcipher {
@@ -50,6 +53,17 @@ class Error : public std::runtime_error {
 template <class... Parts>
 [[noreturn]] void refuse(const Parts&... parts) {
   throw Error(Status::invalid_argument, parts...);
+}
+
+// The number of a name in a list. Throws Error{invalid_argument} that says which there are; what: the argument's name.
+template <class Names>
+std::size_t find_name(const Names& names, std::string_view name, const char* what) {
+  std::string known;
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    if (names[i] == name) return i;
+    known += (i == 0 ? "" : ", ") + std::string(names[i]);
+  }
+  refuse(what, " is '", name.substr(0, 64), "': expected one of ", known);
 }
 
 }  // namespace warpcipher

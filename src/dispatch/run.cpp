@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/error.hpp"

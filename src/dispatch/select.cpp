@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string>
 
 #include "core/error.hpp"
 #include "dispatch/self_test.hpp"

@@ -144,4 +144,27 @@ gf128::Element gcm_first_counter(const std::uint8_t* iv, std::size_t iv_len, Has
   return gf128::gcm_multiply(gf128::add(hash, {0, 8 * std::uint64_t{iv_len}}), h);
 }
 
+// A long message in parts, each a message of its own.
+
+// inc32 (section 6.2), n times.
+constexpr gf128::Element gcm_advance(gf128::Element counter, std::uint64_t n) {
+  return {counter.high, (counter.low & 0xffffffff00000000u) | ((counter.low + n) & 0xffffffffu)};
+}
+
+// 1 / a = a^(2^128 - 2) (Fermat): the product of the squares a^2, a^4, ... a^(2^127).
+constexpr gf128::Element gcm_inverse(gf128::Element a) {
+  gf128::Element result = gf128::gcm_one;
+  for (int i = 1; i < 128; ++i) {
+    a = gf128::gcm_square(a);
+    result = gf128::gcm_multiply(result, a);
+  }
+  return result;
+}
+
+// The 16-byte IV from which step 2 makes the counter block J0:  J0 = (IV H + [0] || [128]) H. With H = 0, which one key
+// in 2^128 has, only J0 = 0 has one. inverse: of H.
+constexpr gf128::Element gcm_solve_iv(gf128::Element counter0, gf128::Element inverse) {
+  return gf128::gcm_multiply(gf128::add(gf128::gcm_multiply(counter0, inverse), {0, 128}), inverse);
+}
+
 }  // namespace warpcipher

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "cipher/poly1305.hpp"
 #include "core/bytes.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/bytes.hpp"

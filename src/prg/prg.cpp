@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prg/prg.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/wipe.hpp"
+#include "engine/engine.hpp"
 #include "prg/cuda/launches.hpp"
 #include "prg/host.hpp"
 #include "prg/reference.hpp"
@@ -17,30 +17,6 @@ namespace {
 constexpr std::string_view generator_names[] = {"aes-128-mmo", "aes-128-keyed", "chacha20",
                                                 "chacha12",    "chacha8",       "aes-128-half"};
 constexpr std::string_view group_names[] = {"gf2", "u32", "u64"};
-
-template <class Id, std::size_t N>
-Id find(const std::string_view (&names)[N], std::string_view name, const char* what) {
-  std::string known;
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == name) return static_cast<Id>(i);
-    known += (i == 0 ? "" : ", ") + std::string(names[i]);
-  }
-  refuse(std::string(what) + " is '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
-}
-
-enum class Way : std::uint8_t { threads, definition, device };
-
-Way find_way(const Place& place) {
-  if (place.memory == Memory::device) {
-    if (place.engine == "auto" || place.engine == "cuda") return Way::device;
-  } else {
-    if (place.engine == "auto" || place.engine == "cpu") return Way::threads;
-    if (place.engine == "reference") return Way::definition;
-  }
-  refuse("engine is '" + std::string(place.engine.substr(0, 64)) + "': expected " +
-         (place.memory == Memory::device ? "auto or cuda, for arrays in device memory"
-                                         : "auto, cpu or reference, for arrays in host memory"));
-}
 
 bool overlap(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
   return !a.empty() && !b.empty() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
@@ -82,13 +58,15 @@ std::uint64_t domain_mask(const Domain& domain) { return (std::uint64_t{1} << do
 
 }  // namespace
 
-Generator find_generator(std::string_view name) { return find<Generator>(generator_names, name, "prg"); }
+Generator find_generator(std::string_view name) {
+  return static_cast<Generator>(find_name(generator_names, name, "prg"));
+}
 
-Group find_group(std::string_view name) { return find<Group>(group_names, name, "group"); }
+Group find_group(std::string_view name) { return static_cast<Group>(find_name(group_names, name, "group")); }
 
 void expand(Generator generator, std::span<const std::uint8_t> seeds, int children, std::span<std::uint8_t> out,
             const Place& place) {
-  const Way way = find_way(place);
+  const Way way = find_way(place.engine, place.memory);
   check_seeds(seeds, "seeds");
   if (children < 1 || children > most_children) {
     refuse("children is " + std::to_string(children) + ": expected 1 to " + std::to_string(most_children));
@@ -103,7 +81,7 @@ void expand(Generator generator, std::span<const std::uint8_t> seeds, int childr
 
 void tree(Generator generator, std::span<const std::uint8_t> roots, int depth, std::span<std::uint8_t> out,
           const Place& place) {
-  const Way way = find_way(place);
+  const Way way = find_way(place.engine, place.memory);
   check_seeds(roots, "roots");
   if (depth < 0 || depth > 40) refuse("depth is " + std::to_string(depth) + ": expected 0 to 40");
   check_out(roots, out, product(roots.size(), std::uint64_t{1} << depth), place);
@@ -164,7 +142,7 @@ void generate(const Domain& domain, std::span<const std::uint64_t> points, std::
 
 void evaluate(const PointKeys& keys, std::span<const std::uint64_t> at, bool same, std::span<std::uint8_t> out,
               const Place& place) {
-  const Way way = find_way(place);
+  const Way way = find_way(place.engine, place.memory);
   check_keys(keys);
   const std::uint64_t count = keys.count();
   if (!same && (count == 0 ? !at.empty() : at.size() % count != 0)) {
@@ -187,7 +165,7 @@ void evaluate(const PointKeys& keys, std::span<const std::uint64_t> at, bool sam
 }
 
 void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, const Place& place) {
-  const Way way = find_way(place);
+  const Way way = find_way(place.engine, place.memory);
   check_keys(keys);
   check_out({}, out, product(keys.count(), keys.domain.share_len()), place);
   if (out.empty()) return;
@@ -198,7 +176,7 @@ void evaluate_all(const PointKeys& keys, std::span<std::uint8_t> out, const Plac
 
 void answer(const PointKeys& keys, std::span<const std::uint8_t> table, std::size_t record_len,
             std::span<std::uint8_t> out, const Place& place) {
-  const Way way = find_way(place);
+  const Way way = find_way(place.engine, place.memory);
   check_keys(keys);
   const std::size_t value_len = keys.domain.value_len();
   if (record_len == 0 || record_len % value_len != 0) {

@@ -12,7 +12,6 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,7 +19,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "queue/job.hpp"
 
@@ -51,9 +49,8 @@ inline constexpr std::array<std::string_view, flush_reason_count> flush_reason_n
                                                                                         "close", "memory",   "delay"};
 
 struct QueueStatistics {
-  std::uint64_t payloads = 0;  // launched
-  std::uint64_t jobs = 0;      // launched
-  std::uint64_t messages = 0;
+  std::uint64_t payloads = 0;     // launched
+  std::uint64_t messages = 0;     // of them
   std::uint64_t bytes = 0;        // of text
   std::uint64_t failed_jobs = 0;  // whose payload could not be run, or that could not run with others
   std::uint64_t cancelled_jobs = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -119,7 +118,6 @@ std::vector<std::shared_ptr<Job>> Queue::State::take_payload(FlushReason reason)
   waiting_messages.fetch_sub(jobs.size(), std::memory_order_relaxed);
   ++counts.payloads;
   ++counts.reasons[static_cast<std::size_t>(reason)];
-  counts.jobs += jobs.size();
   counts.messages += jobs.size();
   counts.bytes += len;
   return jobs;

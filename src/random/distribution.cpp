@@ -18,16 +18,6 @@ constexpr std::array<std::string_view, 13> type_names = {"bool",     "int8",    
                                                          "bfloat16", "float32", "float64"};
 constexpr std::array<std::size_t, 13> type_lens = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
 
-template <std::size_t N>
-std::size_t find(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == name) return i;
-  }
-  std::string known;
-  for (const std::string_view each : names) known += (known.empty() ? "" : ", ") + std::string(each);
-  refuse(what, " is '", name.substr(0, 64), "': expected one of ", known);
-}
-
 std::string text_of(double x) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", x);
@@ -111,9 +101,9 @@ Bernoulli<std::uint64_t> make_bernoulli(Type type, double probability) {
 
 }  // namespace detail
 
-Kind find_kind(std::string_view name) { return static_cast<Kind>(find(kind_names, name, "distribution")); }
+Kind find_kind(std::string_view name) { return static_cast<Kind>(find_name(kind_names, name, "distribution")); }
 
-Type find_type(std::string_view name) { return static_cast<Type>(find(type_names, name, "dtype")); }
+Type find_type(std::string_view name) { return static_cast<Type>(find_name(type_names, name, "dtype")); }
 
 std::size_t item_len(Type type) { return type_lens[static_cast<std::size_t>(type)]; }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 #include "random/distributions.hpp"
 

@@ -3,31 +3,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
+#include "engine/engine.hpp"
 #include "random/cuda/fill.hpp"
 #include "random/host.hpp"
 
 namespace warpcipher::random {
 namespace {
-
-enum class Place : std::uint8_t { threads, definition, device };
-
-Place find_place(std::string_view engine, Memory memory) {
-  if (memory == Memory::device) {
-    if (engine == "auto" || engine == "cuda") return Place::device;
-  } else {
-    if (engine == "auto" || engine == "cpu") return Place::threads;
-    if (engine == "reference") return Place::definition;
-  }
-  refuse("engine is '", engine.substr(0, 64), "': expected ",
-         (memory == Memory::device ? "auto or cuda, for an array in device memory"
-                                   : "auto, cpu or reference, for an array in host memory"));
-}
 
 // The number of elements.
 std::uint64_t check(const Array& array, std::size_t item_len, std::size_t width, std::uint64_t position) {
@@ -59,15 +45,15 @@ StreamCipher find_stream_cipher(std::string_view name) {
 
 std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, const Array& array,
                    std::string_view engine) {
-  const Place place = find_place(engine, array.memory);
+  const Way way = find_way(engine, array.memory);
   const std::size_t width = distribution.width();
   const std::uint64_t count = check(array, distribution.item_len(), width, position);
   if (count == 0) return 0;
-  if (place == Place::device) {
+  if (way == Way::device) {
     cuda::fill(key, distribution, position, array.data, count, 0, array.stream);
   } else {
     const HostFill host{key, distribution, position, array.data, count};
-    place == Place::threads ? fill_by_threads(host) : fill_by_definition(host);
+    way == Way::threads ? fill_by_threads(host) : fill_by_definition(host);
   }
   return count * width;
 }
@@ -77,17 +63,17 @@ std::uint64_t permute(const StreamKey& key, std::uint64_t position, Type type, c
   if (type != Type::int32 && type != Type::int64) {
     refuse("dtype is ", name_of(type), ": a permutation fills int32 and int64");
   }
-  const Place place = find_place(engine, array.memory);
+  const Way way = find_way(engine, array.memory);
   const std::uint64_t count = check(array, item_len(type), sizeof(std::uint64_t), position);
   const std::uint64_t most = std::uint64_t{1} << (type == Type::int32 ? 31 : 32);
   if (count > most) {
     refuse("the array has ", count, " elements: a permutation of ", name_of(type), " has at most ", most);
   }
   if (count == 0) return 0;
-  if (place == Place::device) {
+  if (way == Way::device) {
     cuda::permute(key, position, item_len(type), array.data, count, array.stream);
   } else {
-    permute_host(key, position, item_len(type), array.data, count, place == Place::definition);
+    permute_host(key, position, item_len(type), array.data, count, way == Way::definition);
   }
   return count * sizeof(std::uint64_t);
 }

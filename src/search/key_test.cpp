@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "cipher/aes.hpp"
 #include "cipher/des_bitslice.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <memory>
 
 #include "core/error.hpp"
 #include "flow/host_transfer.hpp"

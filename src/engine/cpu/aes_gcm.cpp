@@ -57,7 +57,7 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
     context.start_gcm(m.iv, m.iv_len);
   } else {
     std::uint8_t iv[16];
-    gf128::store(iv, solve_iv(key.gcm(), first_counter(key, m)));
+    gf128::store(iv, gcm_solve_iv(first_counter(key, m), key.gcm().inverse));
     context.start_gcm(iv, sizeof iv);
   }
   context.update_aad(m.aad, m.aad_len);
@@ -114,7 +114,7 @@ bool SplitGcm::run_tile(std::uint64_t tile, const Piece& piece, Status& status) 
 
 gf128::Element SplitGcm::transform_tile(const Piece& piece) {
   // The text of a GCM message begins one past its J0, the tile's text first_unit blocks further.
-  const gf128::Element counter0 = advance_counter(counter0_, piece.first_unit);
+  const gf128::Element counter0 = gcm_advance(counter0_, piece.first_unit);
   const std::size_t aad_len = piece.first_unit == 0 ? message_.aad_len : 0;
   std::uint8_t tag[16];
   transform(counter0, piece, aad_len, tag);
@@ -133,7 +133,7 @@ void SplitGcm::transform(gf128::Element counter0, const Piece& piece, std::size_
     (message_.direction == Direction::encrypt ? code_->encrypt : code_->decrypt)(key_.gcm_lanes(*code_), text, tag);
     return;
   }
-  gf128::store(start, solve_iv(constants_, counter0));
+  gf128::store(start, gcm_solve_iv(counter0, constants_.inverse));
   const ContextPool::Lease context = key_.mode(message_.direction).borrow();
   context->start_gcm(start, sizeof start);
   context->update_aad(message_.aad, aad_len);
@@ -155,15 +155,9 @@ Status SplitGcm::finish() {
   hash = gf128::add(hash, gf128::gcm_multiply(lengths, constants_.hash_key));
   hash = gf128::add(hash, key_.encrypt_element(counter0_));
 
-  std::uint8_t tag[16];
-  gf128::store(tag, hash);
-  Status status = Status::ok;
-  if (!settle_tag(message_, tag)) {
-    secure_wipe(message_.out, message_.in_len);
-    status = Status::invalid_tag;
-  }
-  secure_wipe(tag, sizeof tag);
-  return status;
+  Secret<std::uint8_t[16]> tag;
+  gf128::store(*tag, hash);
+  return settle(message_, *tag);
 }
 
 namespace {
@@ -177,30 +171,10 @@ LibcryptoCipher cipher_of_pool(const Key& key, Mode mode) {
   return Libcrypto::is_here() ? fetch_cipher(key.algorithm().cipher.id, mode) : LibcryptoCipher{nullptr, false};
 }
 
-// a^(2^128 - 2) = 1 / a (Fermat): the product of the squares a^2, a^4, ... a^(2^127).
-gf128::Element invert(gf128::Element a) {
-  gf128::Element result = gf128::gcm_one;
-  for (int i = 1; i < 128; ++i) {
-    a = gf128::gcm_square(a);
-    result = gf128::gcm_multiply(result, a);
-  }
-  return result;
-}
-
 }  // namespace
 
 gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes) {
   return {8 * first_bytes, 8 * second_bytes};
-}
-
-gf128::Element solve_iv(const GcmConstants& constants, gf128::Element counter0) {
-  const gf128::Element hashed = gf128::gcm_multiply(counter0, constants.inverse);
-  return gf128::gcm_multiply(gf128::add(hashed, length_block(0, 16)), constants.inverse);
-}
-
-gf128::Element advance_counter(gf128::Element counter, std::uint64_t n) {
-  const std::uint64_t high_part = counter.low & 0xffffffff00000000u;
-  return {counter.high, high_part | ((counter.low + n) & 0xffffffffu)};
 }
 
 bool has_own_aes() {
@@ -218,7 +192,7 @@ AesKey::AesKey(const Key& key)
 const GcmConstants& AesKey::gcm() {
   gcm_once_.call([this] {
     gcm_->hash_key = encrypt_element({0, 0});
-    gcm_->inverse = invert(gcm_->hash_key);
+    gcm_->inverse = gcm_inverse(gcm_->hash_key);
     gcm_->tile_power = gf128::gcm_power(gcm_->hash_key, cpu_tile_units);
     gcm_->hash_only_mask = encrypt_element({0, 1});
   });

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/wipe.hpp"
 #include "engine/cpu/lanes.hpp"

@@ -3,10 +3,8 @@
 #include "engine/cpu/des.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <new>
-#include <string>
 #include <vector>
 
 #include "cipher/des.hpp"

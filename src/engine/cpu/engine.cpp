@@ -20,16 +20,12 @@
 
 #include <fstream>
 #include <new>
-#include <string>
-#include <vector>
 
-#include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/lanes.hpp"
 #include "engine/cpu/libcrypto.hpp"
-#include "engine/cpu/piece.hpp"
 
 namespace warpcipher {
 namespace {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "cipher/gf128.hpp"
 #include "core/fork.hpp"
@@ -33,13 +32,6 @@ struct GcmConstants {
 
 // The block [first] || [second], lengths in bits, that ends each input of GHASH; given in bytes.
 gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes);
-
-// The 16-byte IV from which section 7.1, step 2 makes the counter block J0:  J0 = (IV H + [0] || [128]) H. With H = 0,
-// which one key in 2^128 has, only J0 = 0 has one.
-gf128::Element solve_iv(const GcmConstants& constants, gf128::Element counter0);
-
-// inc32 (section 6.2), n times.
-gf128::Element advance_counter(gf128::Element counter, std::uint64_t n);
 
 // Whether own code has all of AES on this processor: x86-64 with AES instructions, AVX and carry-less products.
 bool has_own_aes();
@@ -170,7 +162,7 @@ class OwnGcm {
 // finish joins them and settles the tag.
 //
 // A tile is its own GCM message, whose counter goes on where the tile before ends. For libcrypto its IV is solved
-// so (solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
+// so (gcm_solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
 // counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is its tag
 // without mask and length block.
 //

@@ -2,7 +2,6 @@
 // A piece: a message, or a part of a long message that can be transformed by itself. A worker takes one at a time.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

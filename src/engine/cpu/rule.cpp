@@ -15,7 +15,6 @@
 // (*) the only one where libcrypto is faster; up to 8 KiB its call costs more.
 #include "engine/cpu/rule.hpp"
 
-#include <string>
 #include <string_view>
 
 #include "core/processor.hpp"

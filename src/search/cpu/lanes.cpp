@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 
 #include "cipher/des_bitslice.hpp"
 #include "core/error.hpp"

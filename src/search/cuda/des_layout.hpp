@@ -9,7 +9,6 @@
 //   the rest       fixed for a launch, like the bits that the template knows
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -4,7 +4,6 @@
 // masks. When the loops are through, the full test takes the place of all but the first.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

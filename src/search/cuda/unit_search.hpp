@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
