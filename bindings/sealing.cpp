@@ -130,11 +130,10 @@ class FileSealing {
     const Descriptor from(source), to(target);
     const CopiedChunks done = [&] {
       const GilReleased released;
-      const std::uint64_t len = sealing_.begin_of(first + count) - sealing_.begin_of(first);
-      const RegularChunks columns = RegularChunks::whole(sealing_, first, count, len, false);
       const Direction direction = encrypts ? Direction::encrypt : Direction::decrypt;
-      return copy_chunks(
-          engine_, {columns.chunks(), direction, from.number(), to.number(), source_offset, target_offset}, Signals());
+      return copy_chunks(engine_, sealing_,
+                         {direction, from.number(), to.number(), source_offset, target_offset, first, count},
+                         Signals());
     }();
     return nb::make_tuple(done.count, done.read_error, done.write_error);
   }

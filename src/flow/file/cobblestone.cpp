@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "core/bytes.hpp"
@@ -24,8 +23,7 @@ namespace {
 
 constexpr std::uint64_t most_chunks = std::uint64_t{1} << 38;
 constexpr std::size_t sealed_chunk_len = Cobblestone::chunk_len + Cobblestone::tag_len;
-constexpr std::size_t chunks_of_a_piece = 64;    // that go through memory at once
-constexpr std::size_t chunks_of_a_copy = 65536;  // so that the columns of a long file take a few MiB
+constexpr std::size_t chunks_of_a_piece = 64;  // that go through memory at once
 
 constexpr auto go_on = [] {};  // after a signal
 
@@ -77,21 +75,17 @@ class SealingFile {
     // The final chunk is shorter than others: it may be empty.
     const std::uint64_t full = static_cast<std::uint64_t>(from.st_size - source_begin) / Cobblestone::chunk_len;
     if (full == 0 || full >= most_chunks) return true;
-    auto source_offset = static_cast<std::uint64_t>(source_begin),
-         target_offset = static_cast<std::uint64_t>(target_begin);
-    while (next_ < full) {
-      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(full - next_, chunks_of_a_copy));
-      const auto columns =
-          RegularChunks::whole(sealing_, next_, wanted, wanted * std::uint64_t{Cobblestone::chunk_len}, false);
-      const CopiedChunks done = copy_chunks(
-          engine_, {columns.chunks(), Direction::encrypt, source_, target_, source_offset, target_offset}, {});
-      if (done.count != wanted) return false;
-      next_ += wanted;
-      source_offset += wanted * Cobblestone::chunk_len;
-      target_offset += wanted * sealed_chunk_len;
-    }
-    return lseek(source_, static_cast<off_t>(source_offset), SEEK_SET) >= 0 &&
-           lseek(target_, static_cast<off_t>(target_offset), SEEK_SET) >= 0;
+    const ChunkCopy wanted{Direction::encrypt,
+                           source_,
+                           target_,
+                           static_cast<std::uint64_t>(source_begin),
+                           static_cast<std::uint64_t>(target_begin),
+                           0,
+                           full};
+    if (copy_chunks(engine_, sealing_, wanted, {}).count != full) return false;
+    next_ = full;
+    return lseek(source_, source_begin + static_cast<off_t>(full * Cobblestone::chunk_len), SEEK_SET) >= 0 &&
+           lseek(target_, target_begin + static_cast<off_t>(full * sealed_chunk_len), SEEK_SET) >= 0;
   }
 
  private:

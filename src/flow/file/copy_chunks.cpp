@@ -7,8 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,164 +30,69 @@ std::size_t most_of_a_piece() {
   return static_cast<std::size_t>(std::clamp(cache / 8, 128L << 10, 512L << 10));
 }
 
-// Chunks [first, end), and where they begin in both files.
-struct CopyPiece {
-  std::size_t first, end;
-  std::uint64_t source_offset, target_offset;
-};
-
-// What becomes of a chunk's text in the sealed file.
-std::size_t sealed_len(const SealedChunks& c, std::size_t i) { return c.head(i).size() + c.lengths[i] + c.tag_len; }
-
-class Copying {
+// What is read, or written. It begins as far in a page as in its file: the system copies by `rep movsb`, which is
+// fastest where both lie alike, and on Zen 3 is 3.3 times as slow where its target is 1 to 31 bytes further in a page
+// than its source (1 GiB: 0.53 s and 0.16). malloc() gives long buffers 16 bytes into a page.
+class CopyBuffer {
  public:
-  Copying(const ChunkCopy& copy, const std::function<void(bool)>& check) : copy_(copy), work_(check) {}
-
-  // Of one piece in one file. A piece is longer than others only where it is one chunk.
-  std::size_t longest() const {
-    const SealedChunks& c = copy_.chunks;
-    const std::uint64_t chunk = c.count != 0 ? *std::ranges::max_element(c.lengths) : 0;
-    return std::max(piece_len_, static_cast<std::size_t>(chunk) + c.head_len + c.tag_len);
+  std::span<std::uint8_t> place(std::uint64_t offset, std::size_t len) {
+    if (bytes_.size() < len + page) bytes_ = SecretBytes(len + page);
+    return text_ = {bytes_.data() + (offset - reinterpret_cast<std::uintptr_t>(bytes_.data())) % page, len};
   }
 
-  bool next(CopyPiece& piece) {
-    if (!work_.goes_on()) return false;
-    const std::lock_guard lock(mutex_);
-    const SealedChunks& c = copy_.chunks;
-    if (next_ == c.count) return false;
-    piece = {next_, next_, source_offset_, target_offset_};
-    std::size_t len = 0;
-    do {
-      const std::size_t sealed = sealed_len(c, next_);
-      const bool encrypts = copy_.direction == Direction::encrypt;
-      len += sealed;
-      source_offset_ += encrypts ? c.lengths[next_] : sealed;
-      target_offset_ += encrypts ? sealed : c.lengths[next_];
-      piece.end = ++next_;
-    } while (next_ < c.count && len + sealed_len(c, next_) <= piece_len_);
-    return true;
-  }
-
-  // Those before are done: pieces are given out in order, and a thread finishes the one that it has.
-  void end_before(const CopiedChunks& done) {
-    work_.stop();
-    const std::lock_guard lock(mutex_);
-    if (done.count < done_.count) done_ = done;
-  }
-
-  void interrupted() const { work_.check(true); }
-
-  template <class Body>
-  CopiedChunks run(std::size_t threads, Body&& body) {
-    work_.run(threads, std::forward<Body>(body));
-    return done_;
-  }
-
- private:
-  const ChunkCopy& copy_;
-  const std::size_t piece_len_ = most_of_a_piece();
-  FileWork work_;
-  std::mutex mutex_;
-  std::size_t next_ = 0;
-  CopiedChunks done_{copy_.chunks.count};
-  std::uint64_t source_offset_ = copy_.source_offset, target_offset_ = copy_.target_offset;
-};
-
-class CopyWorker {
- public:
-  CopyWorker(std::string_view engine, const ChunkCopy& copy, Copying& copying)
-      : engine_(engine), copy_(copy), chunks_(copy.chunks), copying_(copying) {}
-
-  void work() {
-    CopyPiece piece{};
-    while (copying_.next(piece)) {
-      std::size_t plain = 0, sealed = 0;
-      for (std::size_t i = piece.first; i < piece.end; ++i) {
-        plain += chunks_.lengths[i];
-        sealed += sealed_len(chunks_, i);
-      }
-      const bool encrypts = copy_.direction == Direction::encrypt;
-      in_.place(piece.source_offset, encrypts ? plain : sealed);
-      out_.place(piece.target_offset, encrypts ? sealed : plain);
-      if (!move(preadv, copy_.source, in_, piece.source_offset)) return copying_.end_before({piece.first, errno, 0});
-      if (!transform(piece)) return copying_.end_before({piece.first});
-      if (!move(pwritev, copy_.target, out_, piece.target_offset)) {
-        return copying_.end_before({piece.first, 0, errno != 0 ? errno : ENOSPC});
-      }
-    }
-  }
-
- private:
-  // What is read, or written. It begins as far in a page as in its file: the system copies by `rep movsb`, which is
-  // fastest where both lie alike, and on Zen 3 is 3.3 times as slow where its target is 1 to 31 bytes further in a page
-  // than its source (1 GiB: 0.53 s and 0.16). malloc() gives long buffers 16 bytes into a page.
-  struct Buffer {
-    void place(std::uint64_t offset, std::size_t size) {
-      if (bytes.size() < size + page) bytes = SecretBytes(size + page);
-      text = bytes.data() + (offset - reinterpret_cast<std::uintptr_t>(bytes.data())) % page;
-      len = size;
-    }
-
-    SecretBytes bytes;
-    std::uint8_t* text = nullptr;
-    std::size_t len = 0;
-  };
-
-  // Reads or writes all of a buffer.
-  bool move(ssize_t (*call)(int, const iovec*, int, off_t), int file, const Buffer& buffer, std::uint64_t offset) {
+  // Reads or writes all of it.
+  bool move(ssize_t (*call)(int, const iovec*, int, off_t), int file, std::uint64_t offset, const FileWork& work) {
     const auto some = [&](std::size_t done, std::size_t left) {
-      const iovec rest{buffer.text + done, left};
+      const iovec rest{text_.data() + done, left};
       return call(file, &rest, 1, static_cast<off_t>(offset + done));
     };
-    return move_all(buffer.len, some, [&] { copying_.interrupted(); }) == buffer.len;
+    return move_all(text_.size(), some, [&] { work.check(true); }) == text_.size();
   }
 
-  bool transform(const CopyPiece& piece) {
-    messages_.clear();
-    const bool encrypts = copy_.direction == Direction::encrypt;
-    std::uint8_t *in = in_.text, *out = out_.text;
-    for (std::size_t i = piece.first; i < piece.end; ++i) {
-      const std::span<const std::uint8_t> head = chunks_.head(i);
-      if (encrypts) {
-        out = std::ranges::copy(head, out).out;
-      } else {
-        if (!std::ranges::equal(head, std::span(in, head.size()))) return false;
-        in += head.size();
-      }
-      const std::size_t len = chunks_.lengths[i];
-      messages_.push_back(chunks_.message(i, copy_.direction, in, out, chunks_.ivs.data() + i * chunks_.iv_len,
-                                          (encrypts ? out : in) + len));
-      in += len + (encrypts ? 0 : chunks_.tag_len);
-      out += len + (encrypts ? chunks_.tag_len : 0);
-    }
-    results_.assign(messages_.size(), {});
-    naming_chunks(chunks_.first_number + piece.first, chunks_.first_number + piece.end - 1,
-                  [&] { run(engine_, messages_, results_); });
-    return std::ranges::all_of(results_, [](const Result& result) { return result.status == Status::ok; });
-  }
-
-  const std::string_view engine_;
-  const ChunkCopy& copy_;
-  const SealedChunks& chunks_;
-  Copying& copying_;
-  Buffer in_, out_;
-  std::vector<Message> messages_;
-  std::vector<Result> results_;
+ private:
+  SecretBytes bytes_;
+  std::span<std::uint8_t> text_;
 };
 
 }  // namespace
 
-CopiedChunks copy_chunks(std::string_view engine, const ChunkCopy& copy,
+CopiedChunks copy_chunks(std::string_view engine, const Sealing& sealing, const ChunkCopy& copy,
                          const std::function<void(bool interrupted)>& check) {
-  const SealedChunks& c = copy.chunks;
-  if (!c.algorithm().is_aead() || c.has_mac() || c.ivs.size() != c.count * c.iv_len ||
-      std::ranges::any_of(c.lengths, [](std::uint64_t len) { return len == 0 || len > most_buffer_len; })) {
-    refuse("these chunks cannot be copied: expected those of an AEAD, none of them empty");
-  }
-  Copying copying(copy, check);
-  const std::size_t buffers_len = 2 * (copying.longest() + page);
-  const std::size_t threads = threads_with_buffers(ThreadPool::instance().threads(), buffers_len);
-  return copying.run(threads, [&] { CopyWorker(engine, copy, copying).work(); });
+  // A piece is longer than others only where it is one chunk.
+  const std::size_t sealed_len = sealing.chunk_len + sealing.overhead();
+  const std::size_t at_once = std::max<std::size_t>(1, most_of_a_piece() / sealed_len);
+  TextCutter cutter(copy.count, at_once);
+  // All before the first piece that failed are done: pieces are given out in order, and a thread finishes what it has.
+  FailingWork<CopiedChunks> work(check);
+  const bool encrypts = copy.direction == Direction::encrypt;
+  const std::size_t threads = threads_with_buffers(ThreadPool::instance().threads(), 2 * (at_once * sealed_len + page));
+  work.run(threads, [&] {
+    CopyBuffer in, out;
+    while (work.goes_on()) {
+      const TextCutter::Piece piece = cutter.next();
+      if (piece.len == 0) return;
+      const std::uint64_t first = copy.first + piece.begin;
+      const std::uint64_t before = sealing.begin_of(first) - sealing.begin_of(copy.first);
+      const std::uint64_t sealed_before = before + piece.begin * sealing.overhead();
+      const std::size_t plain = sealing.begin_of(first + piece.len) - sealing.begin_of(first);
+      const std::size_t sealed = plain + piece.len * sealing.overhead();
+      const std::uint64_t source = copy.source_offset + (encrypts ? before : sealed_before);
+      const std::uint64_t target = copy.target_offset + (encrypts ? sealed_before : before);
+      const ChunksInMemory chunks{copy.direction,
+                                  first,
+                                  piece.len,
+                                  false,
+                                  Memory::host,
+                                  in.place(source, encrypts ? plain : sealed),
+                                  out.place(target, encrypts ? sealed : plain)};
+      if (!in.move(preadv, copy.source, source, work)) return work.fail({piece.begin, errno, 0});
+      if (crypt_chunks(engine, sealing, chunks)) return work.fail({piece.begin});
+      if (!out.move(pwritev, copy.target, target, work)) {
+        return work.fail({piece.begin, 0, errno != 0 ? errno : ENOSPC});
+      }
+    }
+  });
+  return work.failure().value_or(CopiedChunks{copy.count});
 }
 
 namespace {

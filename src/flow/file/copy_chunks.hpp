@@ -17,26 +17,29 @@
 
 namespace warpcipher {
 
-// The chunks lie back to back in both files: as plaintext in one, as ciphertext and tag in the other.
+// Full chunks of a regular file, back to back in both files: as plaintext in one, sealed in the other.
 struct ChunkCopy {
-  const SealedChunks& chunks;  // of an AEAD, with IVs; their places do not count
   Direction direction;
   int source, target;  // files that take pread() and pwrite()
   std::uint64_t source_offset, target_offset;
+  std::uint64_t first;  // the number of the first chunk
+  std::size_t count;    // none of them is the final one
 };
 
 // Chunks that are in the target whole, and checked if they were decrypted. Fewer than all where the source ends, a tag
 // does not match, or a read or a write fails, with this errno; what the target holds after them is then of no meaning.
 struct CopiedChunks {
-  std::size_t count;
+  std::uint64_t count;
   int read_error = 0, write_error = 0;
+
+  std::uint64_t place() const { return count; }
 };
 
 // Copies chunks in order, as far as it goes. check: called on the caller's thread between pieces; may throw, and ends
 // the call so.
 //
-// Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}.
-CopiedChunks copy_chunks(std::string_view engine, const ChunkCopy& copy,
+// Throws as crypt_chunks().
+CopiedChunks copy_chunks(std::string_view engine, const Sealing& sealing, const ChunkCopy& copy,
                          const std::function<void(bool interrupted)>& check);
 
 // Consecutive chunks of a regular file, encrypted or decrypted from memory to memory: for sources and sinks that are
