@@ -14,8 +14,7 @@ namespace warpcipher::circuits {
 // Found for this project by local search from the 113 gates of Boyar, Peralta and Calik and from 121 of the inverse;
 // ptxas by itself makes 87 of the former. Written out: of data, the hybrid kernels' registers come out otherwise.
 
-// The S-box of FIPS 197: 65 gates. In place. bits[i] holds bit i of each byte, bit 0
-// the least significant.
+// The S-box of FIPS 197: 65 gates. In place. bits[i] holds bit i of each byte, bit 0 the least significant.
 template <class Word>
 WARPCIPHER_INLINE constexpr void aes_sbox(Word (&bits)[8]) {
   const Word x0 = bits[7];
@@ -101,8 +100,7 @@ WARPCIPHER_INLINE constexpr void aes_sbox(Word (&bits)[8]) {
   bits[0] = x57;
 }
 
-// Its inverse: 65 gates. In place. bits[i] holds bit i of each byte, bit 0
-// the least significant.
+// Its inverse: 65 gates. In place. bits[i] holds bit i of each byte, bit 0 the least significant.
 template <class Word>
 WARPCIPHER_INLINE constexpr void aes_inverse_sbox(Word (&bits)[8]) {
   const Word x0 = bits[7];

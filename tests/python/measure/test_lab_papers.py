@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import struct
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -211,11 +212,11 @@ def test_timeline(small: pytest.MonkeyPatch) -> None:
 
 
 def test_the_operations_of_yang_are_those_of_the_circuits() -> None:
-    folder = Path(__file__).parents[3] / "src" / "cipher" / "circuits"
-    aes = json.loads((folder / "aes_sbox_lut3.json").read_text())["sboxes"]
-    des = json.loads((folder / "des_sboxes_lut3.json").read_text())["sboxes"]
-    assert aes["forward"]["gates"] == yang2007.AES_SBOX
-    assert tuple(des[f"S{i + 1}"]["gates"] for i in range(8)) == yang2007.DES_SBOXES
+    text = (Path(__file__).parents[3] / "src" / "cipher" / "circuits.hpp").read_text()
+    aes, *_ = text.partition("aes_inverse_sbox")
+    assert aes.count("= lut3<") == yang2007.AES_SBOX
+    des = re.split(r"struct DesSbox<\d>", text)[1:]
+    assert tuple(one.count(", 0x") for one in des) == yang2007.DES_SBOXES
 
 
 def test_the_payloads_of_harrison_are_orders_of_the_same_messages() -> None:

@@ -280,7 +280,7 @@ def test_a_file_that_wraps_what_reads_is_unwrapped(folder: Path) -> None:
             self.seek = self.stream.seek
 
     local = pytest.importorskip("fsspec.implementations.local", reason="fsspec is not installed")
-    system = local.LocalFileSystem()
+    system = local.LocalFileSystem(skip_instance_cache=True)
     system.open = lambda path, _mode: Wrapper(path)
     expected = parquet.read_dataset(str(folder), KEY)
     assert parquet.read_dataset(str(folder), KEY, filesystem=system).equals(expected)
