@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from .files import ObjectFile
-from .store import ObjectInfo, Upload, shown
+from .store import ObjectInfo, Replacement, Upload, shown
 
 if TYPE_CHECKING:
     from .store import Store
@@ -142,7 +142,9 @@ def replace_beginning(
     """
     store, path = store_of(url)
     other, target = (store, path) if dest is None else store_of(dest)
-    return store.replace_part(path, 0, old_length, beginning, other, target, version, replaces)
+    return store.replace_part(
+        path, Replacement(0, old_length, beginning, target, version, replaces), other
+    )
 
 
 def replace_end(
@@ -151,7 +153,7 @@ def replace_end(
     """As `replace_beginning`: `end` takes the place of all from byte `begin` on."""
     store, path = store_of(url)
     other, target = (store, path) if dest is None else store_of(dest)
-    return store.replace_part(path, begin, None, end, other, target, version, None)
+    return store.replace_part(path, Replacement(begin, None, end, target, version, None), other)
 
 
 __all__ = [

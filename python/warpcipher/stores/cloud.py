@@ -15,6 +15,7 @@ from .store import (
     IN_FLIGHT,
     PART,
     ObjectInfo,
+    Replacement,
     Store,
     Upload,
     changed,
@@ -176,18 +177,9 @@ class CloudStore(Store):
         except Exception as error:
             raise self.translated(path, error) from None
 
-    def replace_part(
-        self,
-        path: str,
-        begin: int,
-        end: int | None,
-        data: bytes,
-        other: Store,
-        target: str,
-        version: str | None,
-        replaces: str | None,
-    ) -> bool:
+    def replace_part(self, path: str, change: Replacement, other: Store) -> bool:
         """Of short objects, through this process: no copy of a part is in obstore."""
+        begin, end, data, target, version, replaces = change
         if other is not self:
             return False
         with self.told(path):

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 from . import cloud
-from .store import IN_FLIGHT, ObjectInfo, Store, changed, exists, failure
+from .store import IN_FLIGHT, ObjectInfo, Replacement, Store, changed, exists, failure
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -168,17 +168,8 @@ class S3Store(cloud.CloudStore):
         with self.told(path):
             self.client.delete_object(Bucket=self.bucket, Key=path)
 
-    def replace_part(
-        self,
-        path: str,
-        begin: int,
-        end: int | None,
-        data: bytes,
-        other: Store,
-        target: str,
-        version: str | None,
-        replaces: str | None,
-    ) -> bool:
+    def replace_part(self, path: str, change: Replacement, other: Store) -> bool:
+        begin, end, data, target, version, replaces = change
         if not isinstance(other, S3Store) or other.client.meta.endpoint_url != (
             self.client.meta.endpoint_url
         ):

@@ -37,6 +37,24 @@ class ObjectInfo(NamedTuple):
     version: str | None
 
 
+class Replacement(NamedTuple):
+    """Bytes that take the place of others, in an object of the same store or another.
+
+    begin, end: of the bytes that go; None: to the last.
+    data:       in their place.
+    target:     the path of the new object.
+    version:    of the old one; None: any.
+    replaces:   of the one at `target`; None: any.
+    """
+
+    begin: int
+    end: int | None
+    data: bytes
+    target: str
+    version: str | None
+    replaces: str | None
+
+
 class Upload(Protocol):
     """An object that is being written, in order."""
 
@@ -79,19 +97,8 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def remove(self, path: str) -> None: ...
 
-    def replace_part(
-        self,
-        path: str,
-        begin: int,
-        end: int | None,
-        data: bytes,
-        other: Store,
-        target: str,
-        version: str | None,
-        replaces: str | None,
-    ) -> bool:
-        """As `stores.replace_beginning`, of the bytes from `begin` to `end` (None: to the last);
-        other: the store that `target` lies in."""
+    def replace_part(self, path: str, change: Replacement, other: Store) -> bool:
+        """As `stores.replace_beginning`; other: the store that `change.target` lies in."""
         return False
 
 
