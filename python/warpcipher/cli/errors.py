@@ -158,6 +158,8 @@ def translate(error: BaseException, what: str = "") -> CliError:
     before = f"{what}: " if what else ""
     if isinstance(error, CliError):
         return error
+    if what and str(error).startswith(what):  # as it comes to users of the library
+        before = ""
     if isinstance(error, (wc.InvalidTag, wc.formats.FormatError)):
         return NotAuthenticError(f"{before}{error}")
     if isinstance(error, wc.EngineError):
@@ -169,8 +171,6 @@ def translate(error: BaseException, what: str = "") -> CliError:
     if isinstance(error, MemoryError):
         return SystemRefusedError(f"{before}out of memory")
     if isinstance(error, ValueError):
-        if what and str(error).startswith(what):  # as it comes to users of the library
-            before = ""
         return UsageError(f"{before}{error}")
     raise error
 

@@ -16,9 +16,9 @@ import warpcipher as wc
 
 from ..parquet import metadata as md
 from ..parquet.keyring import Keys
-from ..parquet.many import Paths, find_files, name_file
+from ..parquet.many import Paths, find_files
 from ..parquet.reading import ParquetFile, open, read_table
-from ..parquet.storage import load_fsspec
+from ..parquet.storage import load_fsspec, name_file
 from .fleet import Fleet, balanced, check_version, found_keys, portable_keys
 
 if TYPE_CHECKING:

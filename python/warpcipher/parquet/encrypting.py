@@ -18,7 +18,7 @@ from .image import Image, Progress, Turns
 from .keyring import Keys, NoKeysError
 from .reading import ParquetFile, opened_file
 from .sealing import Sealed, Sealing
-from .storage import Dest, SourceLike, refuse_source, writing
+from .storage import Dest, SourceLike, naming, refuse_source, writing
 from .thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, write
 
 MOST_MESSAGES = 1 << 32
@@ -46,14 +46,14 @@ def encrypt(
     """
     _check_config(config)
     try:
-        opened = opened_file(source, None, None, engine)
+        with opened_file(source, None, None, engine) as file:
+            if file.crypto is not None:
+                raise NoKeysError
+            refuse_source(file.source, dest)
+            return _write(file, dest, config, progress)
     except NoKeysError:
-        raise ValueError(_ENCRYPTED) from None
-    with opened as file:
-        if file.crypto is not None:
-            raise ValueError(_ENCRYPTED)
-        refuse_source(file.source, dest)
-        return _write(file, dest, config, progress)
+        with naming(source):
+            raise ValueError(_ENCRYPTED) from None
 
 
 def rekey(

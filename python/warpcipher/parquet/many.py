@@ -26,7 +26,7 @@ from .footer import PLAIN_MAGIC
 from .image import enclosed, footer_in_place
 from .keyring import Keys
 from .reading import ParquetFile, open, read_table
-from .storage import load_fsspec
+from .storage import load_fsspec, name_file
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -253,18 +253,6 @@ def _is_data(name: str, root: str) -> bool:
     """Whether the name of a file below a folder is of a table's data."""
     parts, above = ([part for part in path.split("/") if part != ""] for path in (name, root))
     return name.endswith(SUFFIX) and not any(part[0] in "._" for part in parts[len(above) :])
-
-
-def name_file(error: Exception, path: str) -> None:
-    """Has the text of an error name the file that was being read."""
-    if path in str(error):
-        return
-    if isinstance(error, OSError) and error.strerror is not None:
-        error.strerror = f"{error.strerror} (while reading {path})"
-    elif len(error.args) == 1 and isinstance(error.args[0], str):
-        error.args = (f"{path}: {error.args[0]}",)
-    elif hasattr(error, "add_note"):  # Python 3.11
-        error.add_note(f"while reading {path}")
 
 
 def _partitions(path: str) -> set[str]:

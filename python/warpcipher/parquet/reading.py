@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from .file import BaseFile
 from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed, footer_in_place
 from .keyring import Keys
-from .storage import Dest, Source, SourceLike, refuse_source, writing
+from .storage import Dest, Source, SourceLike, naming, refuse_source, writing
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -133,9 +133,10 @@ def open(
     Raises InvalidTag (not authentic: wrong key or prefix, damage),
     FormatError (not a Parquet file, cut short), MissingKeyError, ValueError, OSError.
     """
-    return ParquetFile(
-        source, keys, aad_prefix=aad_prefix, check_footer=check_footer, engine=engine
-    )
+    with naming(source):
+        return ParquetFile(
+            source, keys, aad_prefix=aad_prefix, check_footer=check_footer, engine=engine
+        )
 
 
 class FileInfo(NamedTuple):
@@ -157,7 +158,7 @@ class FileInfo(NamedTuple):
 
 def inspect(source: SourceLike) -> FileInfo:
     """A file's description that needs no key. It is not verified. Raises FormatError, OSError."""
-    with Source(source) as file:
+    with naming(source), Source(source) as file:
         return FileInfo(*describe(file))
 
 
@@ -240,12 +241,16 @@ def to_plain(
         return whole
 
 
+@contextlib.contextmanager
 def opened_file(
     source: SourceLike | ParquetFile, keys: Keys | None, aad_prefix: bytes | None, engine: str
-) -> contextlib.AbstractContextManager[ParquetFile]:
-    """A file for a `with`: opened for it, or open before and after."""
+) -> Iterator[ParquetFile]:
+    """A file for a `with`: opened for it, or open before and after. Errors name it."""
     if not isinstance(source, ParquetFile):
-        return open(source, keys, aad_prefix=aad_prefix, engine=engine)
+        with open(source, keys, aad_prefix=aad_prefix, engine=engine) as file, naming(source):
+            yield file
+        return
     if keys is not None or aad_prefix is not None:
         raise ValueError("the file is open: keys and AAD prefix were given to `open`")
-    return contextlib.nullcontext(source)
+    with naming(source.source.place):
+        yield source

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, Union, cast
 
+import warpcipher as wc
+
 from .. import _later, stores
 from .._descriptors import open_seekable
 from .._new_file import replaced
@@ -19,6 +21,7 @@ from .._uncopied import Closed
 from ..formats import FormatError
 from ..formats.source import Regular
 from ..formats.whole import Writer, file_size, read_whole
+from ..stores.store import shown
 
 SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
 
@@ -154,6 +157,30 @@ class Source(Closed):
         if self._close_file and self._file is not None:
             self._file.close()
         self._file = None
+
+
+def name_file(error: Exception, path: str) -> None:
+    """Has the text of an error name the file that was being read."""
+    path = shown(path)
+    if path in str(error):
+        return
+    if isinstance(error, OSError) and error.strerror is not None:
+        error.strerror = f"{error.strerror} (while reading {path})"
+    elif len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{path}: {error.args[0]}",)
+    elif hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"while reading {path}")
+
+
+@contextlib.contextmanager
+def naming(source: SourceLike) -> Iterator[None]:
+    """Has errors of its content name a file that was given by its path or URL."""
+    try:
+        yield
+    except (wc.InvalidTag, ValueError) as error:
+        if isinstance(source, (str, os.PathLike)):
+            name_file(error, os.fspath(source))
+        raise
 
 
 def identity_of(file: Any) -> tuple[int, int] | None:

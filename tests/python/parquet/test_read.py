@@ -357,6 +357,21 @@ def test_wrong_and_missing_keys(keys: Any, error: type[Exception], says: str) ->
     assert KEY.hex() not in str(caught.value)
 
 
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table()))
+    for call, error in (
+        (lambda: parquet.read_table(path, KEYS[32]), wc.InvalidTag),
+        (lambda: parquet.read_table(path, KEY, ["zz"]), ValueError),
+        (lambda: parquet.read_table(parquet.open(path, KEY), columns=["zz"]), ValueError),
+        (lambda: parquet.to_plain(path), ValueError),
+        (lambda: parquet.encrypt(path, io.BytesIO(), parquet.EncryptionConfig(KEY)), ValueError),
+        (lambda: parquet.inspect(Path(__file__)), FormatError),
+    ):
+        with pytest.raises(error, match=r"^\S+/(t\.parquet|test_read\.py): (?!\S+: )"):
+            call()
+
+
 def test_prefixes_that_are_wrong() -> None:
     given = {"aad_prefix": b"one"}
     stored, supplied = write(table(), **given), write(table(), **given, store_aad_prefix=False)
