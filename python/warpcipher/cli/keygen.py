@@ -39,6 +39,7 @@ DEFAULT_FORMAT = "cobblestone-256"
     "Format tink: Tink's key template.  [default: AES256_GCM_HKDF_1MB]",
     shell_complete=names.templates,
 )
+@option("--pq", "Format age: a post-quantum key, as of `age-keygen -pq`.")
 @option("-f --force", "Replace FILE. What it encrypted is lost without it.")
 @option("--public", "Make nothing: print the public keys of the identities or secret key in FILE.")
 @with_options(
@@ -51,6 +52,7 @@ def keygen(
     path: str,
     format_name: str,
     template: str | None,
+    pq: bool,
     force: bool,
     public: bool,
     as_json: bool,
@@ -70,7 +72,7 @@ def keygen(
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
     if public:
-        if force or template or format_name != DEFAULT_FORMAT:
+        if force or template or pq or format_name != DEFAULT_FORMAT:
             raise usage("--public reads FILE: it goes with a passphrase and --json only")
         _print_public(path, recipients.People.take(passphrase), as_json)
         return
@@ -85,7 +87,9 @@ def keygen(
             entry.name for entry in wc.formats.FORMATS.values() if entry.takes_passphrase
         )
         raise usage(f"a passphrase encrypts the keys of --format {names}")
-    template = template or chosen.template
+    if pq and not chosen.pq_template:
+        raise usage("--pq belongs to --format age")
+    template = chosen.pq_template if pq else template or chosen.template
     with contextlib.ExitStack() as outputs:
         # Outputs first: where they are refused, nobody has typed a passphrase.
         output = outputs.enter_context(open_output(path, force=force))

@@ -231,6 +231,7 @@ class Format(abc.ABC):
     takes_keyset:    whether a key may be a Tink keyset.
     takes_identity:  whether a key may be the secret key of a person: it has files of keys.
     template:        the kind of a new key, where there are several; "": there is one.
+    pq_template:     the kind that resists quantum computers; "": there is none.
     public_suffix:   of the file beside a new key's that has its public part; "": there is none.
     takes_passphrase: whether a passphrase may encrypt a new key.
     """
@@ -251,6 +252,7 @@ class Format(abc.ABC):
     takes_keyset: bool = False
     takes_identity: bool = False
     template: str = ""
+    pq_template: str = ""
     public_suffix: str = ""
     takes_passphrase: bool = False
 

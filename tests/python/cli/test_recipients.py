@@ -73,6 +73,21 @@ def test_an_identity_is_a_key_file_too(folder: Path) -> None:
     assert run("decrypt", "--key", "reader", "-o", "-", "f.c4gh", cwd=folder).stdout == PLAIN
 
 
+def test_post_quantum_keys(folder: Path) -> None:
+    run("keygen", "--format", "cobblestone-256", "--pq", "pq", cwd=folder, expect=2)
+    recipient = run("keygen", "--format", "age", "--pq", "pq", cwd=folder).stdout.decode().strip()
+    comment, public, secret = (folder / "pq").read_text().splitlines()
+    assert (comment[:11], public) == ("# created: ", f"# public key: {recipient}")
+    assert len(formats.age.HybridRecipient.parse(recipient).public) == 1216
+    assert secret == formats.age.HybridIdentity.parse(secret).to_text()
+    run("encrypt", "-r", recipient, "f", cwd=folder)
+    assert run("decrypt", "-i", "pq", "-o", "-", "f.age", cwd=folder).stdout == PLAIN
+    done = run("decrypt", "-i", "me", "-o", "-", "f.age", cwd=folder, expect=3)
+    assert b"for 1 recipient" in done.stderr
+    done = run("encrypt", "-r", recipient, "-i", "me", "-o", "g", "f", cwd=folder, expect=2)
+    assert b"post-quantum" in done.stderr
+
+
 def test_crypt4gh(folder: Path) -> None:
     run("encrypt", "-R", "reader.pub", "f", cwd=folder)
     done = run("decrypt", "-i", "reader", "-o", "g", "f.c4gh", cwd=folder)

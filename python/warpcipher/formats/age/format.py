@@ -103,6 +103,7 @@ class Age(Format):
     unwrap_size = armor.MOST_SPACE + len(armor.BEGIN) + len(armor.MARK)
     takes_identity = True
     takes_passphrase = True
+    pq_template = hybrid.TYPE
 
     def name_of_key(self, algorithm: str | None) -> str:
         return "identities of age"
@@ -138,7 +139,7 @@ class Age(Format):
 
     def make_key(self, template: str, passphrase: bytes | None) -> NewKey:
         """As age-keygen writes it; a passphrase makes it a file of age itself."""
-        identity = Identity.generate()
+        identity = (HybridIdentity if template == hybrid.TYPE else Identity).generate()
         recipient = str(identity.recipient)
         now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
         text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"

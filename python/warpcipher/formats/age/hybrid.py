@@ -58,7 +58,7 @@ class HybridRecipient:
     def parse(cls, text: str) -> HybridRecipient:
         """From text such as age1pq1... Raises ValueError."""
         expected = "expected age1pq1 and 1952 lower-case characters"
-        refusal = "no post-quantum recipient of age"
+        refusal = "not a post-quantum recipient of age"
         return cls(decoded(text, RECIPIENT_PREFIX, refusal, expected, PUBLIC_SIZE))
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class HybridIdentity(Uncopied):
     def parse(cls, text: str) -> HybridIdentity:
         """From text such as AGE-SECRET-KEY-PQ-1... Raises ValueError, which shows nothing of it."""
         expected = "expected AGE-SECRET-KEY-PQ-1 and 58 upper-case characters"
-        refusal = "no post-quantum identity of age"
+        refusal = "not a post-quantum identity of age"
         return cls(decoded(text, IDENTITY_PREFIX.upper(), refusal, expected, SEED_SIZE))
 
     def to_text(self) -> str:
