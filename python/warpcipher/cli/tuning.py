@@ -48,7 +48,15 @@ def tune(quick: bool, forget: bool, as_json: bool) -> None:
 
 
 @command(ENGINE)
-@click.argument("algorithm", shell_complete=names.algorithms, callback=names.of_option)
+@click.argument(
+    "algorithm", required=False, shell_complete=names.algorithms, callback=names.of_option
+)
+@option(
+    "--algorithm named NAME",
+    "ALGORITHM by the option that other commands have.",
+    shell_complete=names.algorithms,
+    callback=names.of_option,
+)
 @option("--messages N", "Messages.  [default: 1]", type=int, default=1)
 @option("--size SIZE", "Text of each: 4096, 64KiB ...  [default: 1MiB]", default="1MiB")
 @option("--keys N", "Keys of all.  [default: 1]", type=int, default=1)
@@ -61,7 +69,8 @@ def tune(quick: bool, forget: bool, as_json: bool) -> None:
 )
 @JSON
 def explain(
-    algorithm: str,
+    algorithm: str | None,
+    named: str | None,
     messages: int,
     size: str,
     keys: int,
@@ -78,6 +87,9 @@ def explain(
     """
     from warpcipher.arguments import parse_size
 
+    if (algorithm is None) == (named is None):
+        raise usage("give one algorithm: explain ALGORITHM, or --algorithm NAME")
+    algorithm = algorithm or named
     if engine is None:
         usable = any(one.name == "cuda" and one.usable for one in wc.engines())
         engine = "cuda" if device is not None or usable else "cpu"

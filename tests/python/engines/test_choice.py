@@ -181,7 +181,7 @@ def test_the_page_shows_what_the_command_prints() -> None:
 
 def test_the_command_prints_json() -> None:
     batch = ["--messages", "5", "--size", "16", "--keys", "5", "--json", "--device", "h200"]
-    result = CliRunner().invoke(cli, ["explain", "aes-256-ctr", *batch])
+    result = CliRunner().invoke(cli, ["explain", "--algorithm", "aes-256-ctr", *batch])
     choice = json.loads(result.output)
     decisions = choice.pop("decisions")
     assert choice == {
@@ -201,7 +201,8 @@ def test_the_command_prints_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--messages", "3"], b"Missing argument 'ALGORITHM'"),
+        (["--messages", "3"], b"give one algorithm: explain ALGORITHM"),
+        (["aes-128-ctr", "--algorithm", "aes-128-ctr"], b"give one algorithm"),
         (["aes-128-ctr", "--messages", "x"], b"'x' is not a valid integer"),
         (["aes-128-ctr", "--size", "big"], b"size is 'big': expected bytes"),
         (["aes-128-zzz"], b"aes-128-zzz"),
