@@ -346,7 +346,7 @@ class ObjectRun(Transfer):
                 ) from None
         if not counts.listed:
             places = ", ".join(map(shown, job.work.items.roots.values()))
-            warn(f"{places}: there is no object that this run takes")
+            warn(f"{places}: no objects: the place is empty, or the filters match none")
         for field in ("done", "done_bytes", "before", "failed", "failed_bytes", "skipped"):
             setattr(total, field, getattr(total, field) + getattr(counts, field))
 

@@ -358,7 +358,7 @@ class Job:
     def _do_all(
         self, runner: Runner, watch: Callable[[Counts], None], manifest: Listed | None
     ) -> Counts:
-        """Does what there is to do, or prepares it."""
+        """Works on each object that is left. While `_preparing`, it makes only the new headers."""
         listing = _Listing(self.listed(), self.takes)
         counts = listing.counts
         try:

@@ -457,10 +457,13 @@ class Generator(Source):
     def bytes(self, size: int) -> builtins.bytes:
         """`size` random bytes, as a bytes object."""
         size = require_int("size", size, 0, STREAM_SIZE)
-        out = bytearray(size)
-        self._fill(out, "bytes", 0, 1, None)
-        found = builtins.bytes(out)
-        out[:] = builtins.bytes(size)
+        try:
+            out = bytearray(size)
+            self._fill(out, "bytes", 0, 1, None)
+            found = builtins.bytes(out)
+            out[:] = builtins.bytes(size)
+        except MemoryError:
+            raise MemoryError(f"{size} bytes of memory") from None
         return found
 
     def __repr__(self) -> str:

@@ -256,7 +256,11 @@ def test_a_search_of_more_than_a_day_says_so_and_asks(tmp_path: Path) -> None:
             os.execv(COMMAND[0], [*COMMAND, *LONG])  # noqa: S606
         shown, is_ended = b"", False
         with contextlib.suppress(OSError):  # the end of the terminal
-            while select.select([terminal], [], [], 60)[0] and (part := os.read(terminal, 4096)):
+            while True:
+                if not select.select([terminal], [], [], 60)[0]:
+                    os.kill(child, signal.SIGKILL)
+                if not (part := os.read(terminal, 4096)):
+                    break
                 if b"Begin? [y/N]: " in part:
                     os.write(terminal, answer if answer == b"\x04" else answer + b"\n")
                 shown += part

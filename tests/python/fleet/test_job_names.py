@@ -62,7 +62,7 @@ def test_a_run_that_takes_nothing_says_so(
     store: StepStore, there: Path, given: tuple[str, ...]
 ) -> None:
     text = do("encrypt", *given, "-o", "step://out/")
-    assert f"warning: {given[0]}: there is no object that this run takes" in text
+    assert f"warning: {given[0]}: no objects: the place is empty, or the filters match" in text
 
 
 def test_no_password_of_a_url_is_shown(store: StepStore, there: Path) -> None:

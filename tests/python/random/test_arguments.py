@@ -94,6 +94,7 @@ def keyed() -> Generator:
         (lambda: Generator().permutation(3, dtype="int16"), TypeError, "expected int32 or int64"),
         (lambda: Generator().bytes(-1), ValueError, "size is -1"),
         (lambda: Generator().bytes(1.5), TypeError, "size is float: expected an int"),
+        (lambda: Generator().bytes(1 << 50), MemoryError, "1125899906842624 bytes of memory"),
         (lambda: Generator().bytes(1 << 64), ValueError, "size is 18446744073709551616: expected"),
         (lambda: Generator().spawn(-1), ValueError, "count is -1"),
         (lambda: Generator().spawn(1.5), TypeError, "count is float: expected an int"),
