@@ -199,13 +199,15 @@ def test_killed_a_hundred_times(
     monkeypatch.setattr(journal, "SHARE", 0)
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
+    encrypt()
+    most = 2 * store.steps  # fewer would seldom let a run get on
     kills = 0
     while kills < 100:
         for path in list(store.objects):
             if path.startswith("out/"):
                 del store.objects[path]
         while True:
-            store.steps, store.dies_at = 0, chance.randrange(1, 40)
+            store.steps, store.dies_at = 0, chance.randrange(1, most)
             try:
                 encrypt("--jobs", "3", "--report", "report")
                 break
