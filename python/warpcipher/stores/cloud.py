@@ -179,18 +179,15 @@ class CloudStore(Store):
 
     def replace_part(self, path: str, change: Replacement, other: Store) -> bool:
         """Of short objects, through this process: no copy of a part is in obstore."""
-        begin, end, data, target, version, replaces = change
+        begin, _, data, target, _, replaces = change
         if other is not self:
             return False
         with self.told(path):
             source = self._obstore.get(self._bucket, path, options={"head": True})
-            size, found = source.meta["size"], _version(source.meta)
-            end = size if end is None else end
-            if version not in (None, found) or size < end:
-                raise changed(self.url(path))
+            info = self._info(path, source.meta)
+            size, end = info.size, change.end_in(info)
             if begin + len(data) + size - end > PART:
                 return False
-            info = ObjectInfo(self.url(path), size, 0, found)
             head, rest = (
                 bytes(self.read(path, start, stop - start, info)) if start < stop else b""
                 for start, stop in ((0, begin), (end, size))
@@ -199,7 +196,7 @@ class CloudStore(Store):
         with self.told(target):
             if target == path or replaces:
                 source = self._obstore.get(self._bucket, target, options={"head": True})
-                if _version(source.meta) != (replaces or found):
+                if _version(source.meta) != (replaces or info.version):
                     raise changed(self.url(target))
                 mode = {name: source.meta[name] for name in _CONDITIONS if source.meta[name]}
             how: dict[str, Any] = {"mode": mode, "attributes": source.attributes}

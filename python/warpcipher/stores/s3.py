@@ -169,18 +169,16 @@ class S3Store(cloud.CloudStore):
             self.client.delete_object(Bucket=self.bucket, Key=path)
 
     def replace_part(self, path: str, change: Replacement, other: Store) -> bool:
-        begin, end, data, target, version, replaces = change
+        begin, _, data, target, _, replaces = change
         if not isinstance(other, S3Store) or other.client.meta.endpoint_url != (
             self.client.meta.endpoint_url
         ):
             return False
         with self.told(path):
             found = self.client.head_object(Bucket=self.bucket, Key=path)
-            size, version = found["ContentLength"], version or found["ETag"]
-            end = size if end is None else end
-            if found["ETag"] != version or size < end:
-                raise changed(self.url(path))
+            size, version = found["ContentLength"], found["ETag"]
             info = ObjectInfo(self.url(path), size, 0, version)
+            end = change.end_in(info)
             if 0 < (short := begin % COPIED_PART) < LEAST_PART:
                 begin -= short
                 data = bytes(self.read(path, begin, short, info)) + data

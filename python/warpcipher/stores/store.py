@@ -54,6 +54,14 @@ class Replacement(NamedTuple):
     version: str | None
     replaces: str | None
 
+    def end_in(self, found: ObjectInfo) -> int:
+        """The end of the bytes that go, in the object that the store has. Raises OSError (ESTALE)
+        where that is another version, or shorter."""
+        end = found.size if self.end is None else self.end
+        if self.version not in (None, found.version) or found.size < end:
+            raise changed(found.url)
+        return end
+
 
 class Upload(Protocol):
     """An object that is being written, in order."""
