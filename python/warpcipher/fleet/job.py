@@ -293,8 +293,12 @@ class Job:
             add(plain if self.work.makes_trees else item.name + extension, item)
 
     def run(self, runner: Runner, watch: Callable[[Counts], None]) -> Counts:
-        """Does all of it; `watch` sees the counts now and then. Raises OSError of the listing, the
-        journal or the manifest; Problems."""
+        """Does all of it, and closes the runner; `watch` sees the counts now and then. Raises
+        OSError of the listing, the journal or the manifest; Problems."""
+        with contextlib.closing(runner):
+            return self._run(runner, watch)
+
+    def _run(self, runner: Runner, watch: Callable[[Counts], None]) -> Counts:
         manifest, is_written = None, self.work.prepares and self._is_at_its_end()
         if self.tree and self.work.task != "encrypt" and not is_written:
             manifest = self.manifest()
@@ -313,18 +317,15 @@ class Job:
                 self.journal.save()
             if (self.journal.found or len(self.journal)) and not self.work.in_place:
                 self._look_for_outputs(self.work.target)
-        try:
-            if self.work.prepares and "prepared" not in self.journal.notes:
-                self._preparing = True
-                if (counts := self._do_all(runner, watch, manifest)).failed:
-                    self.journal.remove()
-                    return counts
-                self._preparing = False
-                self.journal.note("prepared", "")
-                self.journal.save()
-            counts = self._do_all(runner, watch, manifest)
-        finally:
-            runner.close()
+        if self.work.prepares and "prepared" not in self.journal.notes:
+            self._preparing = True
+            if (counts := self._do_all(runner, watch, manifest)).failed:
+                self.journal.remove()
+                return counts
+            self._preparing = False
+            self.journal.note("prepared", "")
+            self.journal.save()
+        counts = self._do_all(runner, watch, manifest)
         self.journal.save()
         nothing = counts.failed and not len(self.journal)
         if self.deletes and self.work.target and not counts.failed:

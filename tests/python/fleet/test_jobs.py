@@ -8,6 +8,7 @@ import json
 import os
 import random
 import secrets
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,13 @@ def test_objects_that_change_or_vanish(store: StepStore, there: Path) -> None:
     store.hook = lambda call, path: None
     del store.objects["in/gone"]
     assert decrypted(store) == plain(store)
+
+
+def test_no_thread_stays_of_a_run_that_fails_early(store: StepStore, there: Path) -> None:
+    encrypt()
+    before = threading.active_count()
+    invoke("decrypt", "step://out", "-o", "step://back", "--key", "other", expect=3)
+    assert threading.active_count() == before
 
 
 def test_a_wrong_key(store: StepStore, there: Path) -> None:
