@@ -189,7 +189,8 @@ class Held:
     """A short object of a store, all of it, as the library of the store gave it: one request,
     whatever is read, and no copy."""
 
-    def __init__(self, data: Buffer) -> None:
+    def __init__(self, data: Buffer, info: stores.ObjectInfo) -> None:
+        self.info = info
         self.view = memoryview(data)
         self.size = len(self.view)
         self._position = 0
@@ -291,10 +292,10 @@ class Items:
             if item.size > SHORT:
                 return stores.ObjectFile(store, path, info)
             if item.size:
-                return Held(store.read(path, 0, item.size, info))
+                return Held(store.read(path, 0, item.size, info), info)
             if self.again(item).state != item.state:  # a read of no bytes has no condition
                 raise changed(place)
-            return Held(b"")
+            return Held(b"", info)
         parts = rest.split("/") if rest else []
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         if not parts:

@@ -18,7 +18,7 @@ from .._tree_names import HEAD_SIZE
 from ..formats import FormatError, Options
 from ..formats.base import wipe
 from ..formats.rekey import Rekeyed, from_disk, rekey_to_object
-from ..formats.rewrap import Rewrapped
+from ..formats.rewrap import NewHeader, new_header
 from ..formats.sealed import Probed, Sealed
 from ..formats.trees import Entry, head_of
 from .journal import Done
@@ -354,31 +354,42 @@ class Work:
         size = 0 if change.entry is None else change.entry.size
         return size, *self._put_header(change, self._rewrapped(change))
 
-    def _rewrapped(self, change: _Change) -> Rewrapped:
+    def _rewrapped(self, change: _Change) -> NewHeader:
         sealed, opened = change.sealed, change.opened
         options = self.options_of(sealed, change.item, opened)
         name = sealed.format.name
-        return Rewrapped.of_object(opened, sealed.key, change.new.key, name, options, self.keep)
+        return new_header(opened, sealed.key, change.new.key, name, options, keep=self.keep)
 
-    def _put_header(self, change: _Change, made: Rewrapped) -> tuple[int, bytes]:
+    def _put_header(self, change: _Change, made: NewHeader) -> tuple[int, bytes]:
         """Writes an object with another header; returns its bytes, and the first of these."""
-        item = change.item
+        item, is_text = change.item, made.write_text is not None
+        texts: list[_Writer] = []
+
+        @contextlib.contextmanager
+        def writing() -> Iterator[Any]:
+            with self._writing(item, change.entry) as target:
+                texts.append(_Writer(target, change.stopped))
+                yield texts[0] if is_text else target
+                if item.mode is not None and self.items.again(item).state != item.state:
+                    raise OSError(errno.ESTALE, CHANGED)
+
+        def check() -> None:
+            if change.stopped():
+                raise StoppedError
+
+        how: Any = {"replace": self.replace, "copy": self.copy, "within": writing(), "check": check}
         place, out = self.items.place(item.name), self._output_place(item)
-        how = {"replace": self.replace, "copy": self.copy}
-        if made.is_copied_by_store(place, out, item.version or None, **how):
-            return item.size - made.size + len(made.header), made.begins
-        with self._writing(item, change.entry) as target:
-            made.write_to(writer := _Writer(target, change.stopped))
-            if item.mode is not None and self.items.again(item).state != item.state:
-                raise OSError(errno.ESTALE, CHANGED)
-        return writer.count, writer.head
+        made.write(place, change.opened, out, **how)
+        if is_text:
+            return texts[0].count, texts[0].head
+        return item.size - made.size + len(made.header), made.begins
 
     def _prepare(self, change: _Change) -> Done:
         """The header that an object will get, in the place of a state: nothing is written."""
         item, entry = change.item, change.entry
         _compare(entry, change.opened.read_at(0, HEAD_SIZE), item.size)
         made = self._rewrapped(change)
-        if made.is_text:
+        if made.write_text is not None:
             raise ValueError("text (armor) in a tree cannot be replaced in place: take -o")
         size = item.size - made.size + len(made.header)
         done = self._done(item, entry, 0 if entry is None else entry.size, size, made.begins)
@@ -392,7 +403,7 @@ class Work:
             header = base64.b64decode(ready.state.removeprefix(PREPARED))
             _compare(entry, begins, item.size)
             old = item.size + len(header) - ready.sealed
-            self._put_header(change, Rewrapped.of_header(opened, old, header))
+            self._put_header(change, NewHeader(old, header))
             item = self.items.again(item)
         return ready._replace(state=item.state)
 

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
 from .. import stores
 from .._tree_names import NAME, in_a_tree, require_no_tree
 from .._types import PathLike
-from .base import Buffer, Options
+from .base import Options
 from .registry import take, take_for
 from .source import in_place_of, is_made_by_store, open_source, write_changed
 from .stream import Source, checked_options
-from .whole import Reader, Writer, copy_whole, write_whole
+from .whole import Writer, copy_whole, write_whole
 
 PROBE = 64
 HEAD = 64 << 10
@@ -68,88 +71,71 @@ def rewrap_file(
         out, replace = path, True
     require_no_tree_at(out)
     with open_source(path) as file:
-        how = key, new_key, format, options, keep
-        if isinstance(file, stores.ObjectFile):
-            made = Rewrapped.of_object(file, *how)
-        else:
-            made = Rewrapped(file, *how)
-        if not made.is_text:
-            kept, beginning = (made.size, file.size), made.header
-            write_changed(path, file, out, kept, beginning=beginning, replace=replace, copy=copy)
-        elif not made.is_copied_by_store(path, out, None, replace=replace, copy=copy):
-            with in_place_of(file, out, replace=replace) as target:
-                made.write_to(target)
+        made = new_header(file, key, new_key, format, options, keep=keep)
+        made.write(path, file, out, replace=replace, copy=copy)
 
 
-class Rewrapped:
-    """A file whose header is made again. size: bytes of the old header; is_text: all of the file
-    is written again, as lines of text."""
+@dataclass(frozen=True)
+class NewHeader:
+    """A header in the place of the first `size` bytes of a file.
 
-    def __init__(
+    begins:     the first bytes of the new file, header and more; of a header that was made before
+                there may be none.
+    write_text: writes the new file, of one that is text and so written whole. None: it is not.
+    """
+
+    size: int
+    header: bytes
+    begins: bytes = b""
+    write_text: Callable[[Writer], None] | None = None
+
+    def write(
         self,
-        file: Reader,
-        key: object,
-        new_key: object,
-        format: str,
-        options: Options,
-        keep: bool,
-        beginning: Buffer = b"",
+        path: PathLike,
+        source: Any,
+        out: PathLike,
+        *,
+        replace: bool,
+        copy: bool,
+        within: AbstractContextManager[Any] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """beginning: bytes that were read from the file before."""
-        source = Source(file, beginning)
-        prefix = bytes(source.peek(PROBE))
-        chosen, key = (
-            take_for(prefix, key, options) if format == "auto" else take(format, key, options)
-        )
-        inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
-        self.is_text = inner is not None
-        if inner is not None:
-            source = Source(inner, b"")
-        head = chosen.beginning(key, options, lambda _, size: source.peek(size))
-        self.size, self.header = chosen.rewrapped(key, new_key, head, options, keep=keep)
-        self.begins = self.header + bytes(beginning[self.size :])
-        """The first bytes of the new file, as far as those of the old one were given."""
-        self._source, self._chosen, self._options = source, chosen, options
+        """Writes the file, open as `source`, with this header: as `write_changed`."""
+        where: Any = {"replace": replace, "copy": copy}
+        if self.write_text is None:
+            kept, new = (self.size, source.size), self.header
+            where |= {"within": within, "check": check}
+            write_changed(path, source, out, kept, beginning=new, **where)
+        elif not is_made_by_store(path, out, lambda *_: False, **where):
+            with within or in_place_of(source, out, replace=replace) as target:
+                self.write_text(target)
 
-    @classmethod
-    def of_object(
-        cls, file: Any, key: object, new_key: object, format: str, options: Options, keep: bool
-    ) -> Rewrapped:
-        """As the class, with one request: no more of the object is asked for."""
-        beginning = file.read_at(0, HEAD)
-        file.seek(len(beginning))
-        return cls(file, key, new_key, format, options, keep, beginning)
 
-    @classmethod
-    def of_header(cls, file: Any, size: int, header: bytes) -> Rewrapped:
-        """A header that was made before for the file, in the place of `size` bytes."""
-        made = cls.__new__(cls)
-        made.is_text, made.size, made.header, made.begins = False, size, header, header
-        file.seek(size)
-        made._source, made._options = Source(file, b""), Options()
-        return made
+def new_header(
+    file: Any, key: object, new_key: object, format: str, options: Options, *, keep: bool
+) -> NewHeader:
+    """The header of a file, made again. No more than its beginning is read, of one that is not
+    text. Raises as `rewrap_file`."""
+    beginning = file.read_at(0, HEAD)
+    file.seek(len(beginning))
+    source = Source(file, beginning)
+    prefix = bytes(source.peek(PROBE))
+    chosen, key = take_for(prefix, key, options) if format == "auto" else take(format, key, options)
+    inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
+    if inner is not None:
+        source = Source(inner, b"")
+    head = chosen.beginning(key, options, lambda _, size: source.peek(size))
+    size, header = chosen.rewrapped(key, new_key, head, options, keep=keep)
 
-    def is_copied_by_store(
-        self, path: PathLike, out: PathLike, version: str | None, *, replace: bool, copy: bool
-    ) -> bool:
-        """Has the store make the new object of that version of the old one, as
-        `is_made_by_store`."""
+    def write_text(target: Writer) -> None:
+        wrapper: Any = chosen.wrapped(target, changed(options, armor=True))
+        write_whole(wrapper, memoryview(header))
+        source.skip(size)
+        copy_whole(source, wrapper)
+        wrapper.finish()
 
-        def change(url: str, dest: str) -> bool:
-            how = {"dest": dest, "version": version}
-            return not self.is_text and stores.replace_beginning(url, self.size, self.header, **how)
-
-        return is_made_by_store(path, out, change, replace=replace, copy=copy)
-
-    def write_to(self, target: Writer) -> None:
-        """Writes the new file, all of it through this process."""
-        options = changed(self._options, armor=True) if self.is_text else self._options
-        wrapper = self._chosen.wrapped(target, options) if self.is_text else None
-        write_whole(wrapper or target, memoryview(self.header))
-        self._source.skip(self.size)
-        copy_whole(self._source, wrapper or target)
-        if wrapper is not None:
-            wrapper.finish()
+    begins = header + bytes(beginning[size:])
+    return NewHeader(size, header, begins, None if inner is None else write_text)
 
 
 def require_no_tree_at(path: PathLike) -> None:

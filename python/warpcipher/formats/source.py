@@ -9,7 +9,8 @@ import errno
 import io
 import os
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, cast
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO
 
 from .. import stores
 from .._descriptors import copy_range, open_seekable, steady
@@ -18,7 +19,7 @@ from .._types import PathLike
 from .whole import write_whole
 
 AT_ONCE = 8 << 20
-"""Bytes of an object that pass through this process together."""
+"""Bytes that are copied together."""
 
 
 class Regular(io.FileIO):
@@ -42,7 +43,7 @@ def open_source(place: PathLike) -> Regular | stores.ObjectFile:
 
 def created(
     target: PathLike, replace: bool, size: int | None, permissions: int | None = None
-) -> contextlib.AbstractContextManager[BinaryIO | stores.Upload]:
+) -> AbstractContextManager[BinaryIO | stores.Upload]:
     """A new file, or an object at a URL, which is there when all of it is written. size: of the
     source; permissions: of a file that replaces none."""
     if stores.is_url(target):
@@ -72,15 +73,13 @@ def is_made_by_store(
 
 
 @contextlib.contextmanager
-def in_place_of(
-    source: Regular | stores.ObjectFile, out: PathLike, *, replace: bool
-) -> Iterator[BinaryIO | stores.Upload]:
+def in_place_of(source: Any, out: PathLike, *, replace: bool) -> Iterator[BinaryIO | stores.Upload]:
     """A new file, made of one that must not change meanwhile, nor its name stand for another, where
     that is replaced: OSError. It has the permissions of that one, where it replaces none."""
     if not isinstance(source, Regular):
         with created(out, replace, source.size) as target:
             yield target
-            if out == source.info.url and stores.stat(out) != source.info:
+            if out == (info := source.info).url and stores.stat(info.url) != info:
                 raise OSError(errno.ESTALE, "the object changed while it was read", out)
         return
     before = os.fstat(source.fileno())
@@ -94,7 +93,7 @@ def in_place_of(
 
 def write_changed(
     path: PathLike,
-    source: Regular | stores.ObjectFile,
+    source: Any,
     out: PathLike,
     kept: tuple[int, int],
     *,
@@ -102,28 +101,33 @@ def write_changed(
     end: bytes = b"",
     replace: bool,
     copy: bool,
+    within: AbstractContextManager[Any] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Writes the file or object at `path`, open as `source`, again to `out`: with another
-    beginning, or another end. kept: the first byte of those that stay, and the one after the last.
+    """Writes the file or object at `path`, open as `source`, again to `out`: with
+    another beginning, or another end. kept: the first byte of those that stay, and the one after
+    the last. within: makes the new file; None: `in_place_of`. check: may raise between parts.
 
     Raises as `is_made_by_store`; OSError where a file changed meanwhile.
     """
     first, last = kept
 
     def change(url: str, dest: str) -> bool:
-        version = source.info.version if isinstance(source, stores.ObjectFile) else None
+        version = source.info.version
         if end:
             return stores.replace_end(url, last, end, dest=dest, version=version)
         return stores.replace_beginning(url, first, beginning, dest=dest, version=version)
 
     if is_made_by_store(path, out, change, replace=replace, copy=copy):
         return
-    with in_place_of(source, out, replace=replace) as target:
+    target: Any
+    with within or in_place_of(source, out, replace=replace) as target:
         write_whole(target, memoryview(beginning))
-        if isinstance(source, Regular) and not stores.is_url(out):
-            copy_range(source.fileno(), cast("BinaryIO", target).fileno(), first, last)
-        else:
-            for begin in range(first, last, AT_ONCE):
-                part = source.read_at(begin, min(AT_ONCE, last - begin))
-                write_whole(target, memoryview(part))
+        for begin in range(first, last, AT_ONCE):
+            check()
+            stop = min(begin + AT_ONCE, last)
+            if isinstance(source, Regular) and not stores.is_url(out):
+                copy_range(source.fileno(), target.fileno(), begin, stop)
+            else:
+                write_whole(target, memoryview(source.read_at(begin, stop - begin)))
         write_whole(target, memoryview(end))
