@@ -4,37 +4,12 @@
 #include <cstdint>
 #include <cstdlib>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WARPCIPHER_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define WARPCIPHER_ADDRESS_SANITIZER
-#endif
-
-#if defined(WARPCIPHER_ADDRESS_SANITIZER)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 namespace emulation {
 namespace {
 
 constexpr std::size_t stack_len = 64 * 1024;
 
 Context* current = nullptr;
-
-// Around each switch: before it, what stack comes next, and where to keep the present one's; after it, what came.
-#if defined(WARPCIPHER_ADDRESS_SANITIZER)
-void before_switch(void** keep, const void* stack, std::size_t len) {
-  __sanitizer_start_switch_fiber(keep, stack, len);
-}
-void after_switch(void* kept, const void** left, std::size_t* left_len) {
-  __sanitizer_finish_switch_fiber(kept, left, left_len);
-}
-#else
-void before_switch(void**, const void*, std::size_t) {}
-void after_switch(void*, const void**, std::size_t*) {}
-#endif
 
 }  // namespace
 
@@ -85,32 +60,26 @@ void Context::begin(void (*entry)()) {
 
 void Context::run() {
   Context& self = *current;
-  after_switch(nullptr, &self.scheduler_stack_, &self.scheduler_stack_len_);
   self.entry_();
-  self.leave(true);
+  self.pause();
   std::abort();  // nobody resumes what has ended
 }
 
 void Context::resume() {
   current = this;
-  void* kept = nullptr;
-  before_switch(&kept, stack_.get(), stack_len);
 #if defined(__x86_64__)
   warpcipher_switch_stack(&scheduler_, pointer_);
 #else
   swapcontext(&scheduler_, &context_);
 #endif
-  after_switch(kept, nullptr, nullptr);
 }
 
-void Context::leave(bool for_good) {
-  before_switch(for_good ? nullptr : &fake_stack_, scheduler_stack_, scheduler_stack_len_);
+void Context::pause() {
 #if defined(__x86_64__)
   warpcipher_switch_stack(&pointer_, scheduler_);
 #else
   swapcontext(&context_, &scheduler_);
 #endif
-  after_switch(fake_stack_, &scheduler_stack_, &scheduler_stack_len_);
 }
 
 }  // namespace emulation

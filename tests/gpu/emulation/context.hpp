@@ -23,11 +23,10 @@ class Context {
   // Runs until pause() or the end of `entry`. Called by the scheduler, on the stack of its thread.
   void resume();
   // Back to the scheduler, until the next resume(). Called on this stack.
-  void pause() { leave(false); }
+  void pause();
 
  private:
   static void run();
-  void leave(bool for_good);
 
   std::unique_ptr<char[]> stack_;
   void (*entry_)() = nullptr;
@@ -38,10 +37,6 @@ class Context {
   ucontext_t context_{};
   ucontext_t scheduler_{};
 #endif
-  // For AddressSanitizer, which has to know the stack that it looks at.
-  void* fake_stack_ = nullptr;
-  const void* scheduler_stack_ = nullptr;
-  std::size_t scheduler_stack_len_ = 0;
 };
 
 }  // namespace emulation

@@ -51,8 +51,12 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 void sync_block();
 void sync_warp();
 
-// Puts a value in the lane's slot, and gives that of another once all lanes of the warp have put theirs.
-std::uint64_t exchange(std::uint64_t value, unsigned source);
+// 1 and 0 by turns: in which of two places a lane leaves what the others of its warp read after one sync_warp(). By the
+// next they have read it, and by the one after it the place is written again.
+unsigned turn();
+
+// The values that the lanes of the warp give, until the next but one call.
+const std::uint64_t* gather(std::uint64_t value);
 
 // Element `index` of a texture.
 template <class T>
@@ -70,36 +74,34 @@ inline void __threadfence_system() {}
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
-  return static_cast<T>(
-      emulation::exchange(static_cast<std::uint64_t>(value), threadIdx.x % 32 ^ static_cast<unsigned>(mask)));
+  const unsigned source = threadIdx.x % 32 ^ static_cast<unsigned>(mask);
+  return static_cast<T>(emulation::gather(static_cast<std::uint64_t>(value))[source]);
 }
 
 template <class T>
 T __shfl_sync(unsigned, T value, int source) {
-  return static_cast<T>(emulation::exchange(static_cast<std::uint64_t>(value), static_cast<unsigned>(source) % 32));
+  return static_cast<T>(emulation::gather(static_cast<std::uint64_t>(value))[static_cast<unsigned>(source) % 32]);
 }
 
 template <class T>
 T __shfl_up_sync(unsigned, T value, unsigned distance) {
   const unsigned lane = threadIdx.x % 32;
-  return static_cast<T>(
-      emulation::exchange(static_cast<std::uint64_t>(value), lane < distance ? lane : lane - distance));
+  return static_cast<T>(emulation::gather(static_cast<std::uint64_t>(value))[lane < distance ? lane : lane - distance]);
 }
 
 inline unsigned __ballot_sync(unsigned, bool predicate) {
+  const std::uint64_t* const all = emulation::gather(predicate ? 1 : 0);
   unsigned bits = 0;
-  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(emulation::exchange(predicate ? 1 : 0, i)) << i;
+  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(all[i]) << i;
   return bits;
 }
 
 template <class T>
 unsigned __match_any_sync(unsigned, T value) {
+  const std::uint64_t own = static_cast<std::uint64_t>(value);
+  const std::uint64_t* const all = emulation::gather(own);
   unsigned bits = 0;
-  for (unsigned i = 0; i < 32; ++i) {
-    bits |= static_cast<unsigned>(emulation::exchange(static_cast<std::uint64_t>(value), i) ==
-                                  static_cast<std::uint64_t>(value))
-            << i;
-  }
+  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(all[i] == own) << i;
   return bits;
 }
 

@@ -53,39 +53,43 @@ std::uint32_t shared_planes[48 * 1024 / 4];
 namespace emulation {
 namespace {
 
-struct Barrier {
-  unsigned arrived = 0;
-  unsigned generation = 0;
-};
+constexpr unsigned most_threads = 1024;  // of a block
 
 struct Fiber {
   Context context;
   unsigned index = 0;
-  bool done = false;
-  Barrier* waiting = nullptr;
-  unsigned generation = 0;
+  unsigned turn = 0;
+  Fiber* next = nullptr;  // of those that wait where it does
+};
+
+struct Barrier {
+  unsigned arrived = 0;
+  Fiber* waiting = nullptr;
 };
 
 struct Warp {
   Barrier barrier;
-  std::uint64_t slots[32] = {};
+  std::uint64_t slots[2][32] = {};
 };
 
 std::vector<std::unique_ptr<Fiber>> fibers;
-std::vector<Warp> warps;
+Warp warps[most_threads / 32];
 Barrier block_barrier;
 unsigned alive = 0;
 Fiber* current = nullptr;
+// Those that can run on, when the round of the present ones ends: nobody looks at a thread that waits.
+Fiber* ready[most_threads];
+unsigned ready_count = 0;
 const std::function<void()>* body = nullptr;
 // The order of threads changes each time they run on: std::shuffle took a fifth of the tests' time.
 std::uint32_t random_state = 1;
-WITHOUT_SANITIZERS void shuffle(std::vector<unsigned>& order) {
-  unsigned* const first = order.data();
+template <class T>
+WITHOUT_SANITIZERS void shuffle(T* first, std::size_t count) {
   std::uint32_t state = random_state;
-  for (std::size_t i = order.size(); i > 1; --i) {
+  for (std::size_t i = count; i > 1; --i) {
     state = state * 1664525u + 1013904223u;
     const std::size_t other = (static_cast<std::uint64_t>(state) * i) >> 32;
-    const unsigned kept = first[i - 1];
+    const T kept = first[i - 1];
     first[i - 1] = first[other];
     first[other] = kept;
   }
@@ -130,72 +134,74 @@ void paint_shared(std::size_t len) {
 
 void start() {
   (*body)();
-  current->done = true;
+  --alive;
 }
 
-void wait_at(Barrier& barrier, unsigned members) {
+WITHOUT_SANITIZERS void wait_at(Barrier& barrier, unsigned members) {
   if (++barrier.arrived == members) {
     barrier.arrived = 0;
-    ++barrier.generation;
+    for (Fiber* fiber = barrier.waiting; fiber != nullptr; fiber = fiber->next) ready[ready_count++] = fiber;
+    barrier.waiting = nullptr;
     return;
   }
   Fiber* const self = current;
-  self->waiting = &barrier;
-  self->generation = barrier.generation;
+  self->next = barrier.waiting;
+  barrier.waiting = self;
   self->context.pause();
+}
+
+WITHOUT_SANITIZERS void run_rounds() {
+  Fiber* round[most_threads];
+  while (ready_count != 0) {
+    const unsigned count = ready_count;
+    for (unsigned i = 0; i < count; ++i) round[i] = ready[i];
+    ready_count = 0;
+    shuffle(round, count);
+    for (unsigned i = 0; i < count; ++i) {
+      current = round[i];
+      threadIdx.x = current->index;
+      current->context.resume();
+    }
+  }
 }
 
 void run_block(unsigned threads) {
   while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
-  warps.assign(threads / 32, {});
+  std::fill_n(warps, threads / 32, Warp{});
   block_barrier = {};
-  alive = threads;
+  alive = ready_count = threads;
   for (unsigned i = 0; i < threads; ++i) {
     Fiber& fiber = *fibers[i];
     fiber.index = i;
-    fiber.done = false;
-    fiber.waiting = nullptr;
+    fiber.turn = 0;
     fiber.context.begin(start);
+    ready[i] = &fiber;
   }
-  std::vector<unsigned> order(threads);
-  std::iota(order.begin(), order.end(), 0u);
-  while (alive != 0) {
-    shuffle(order);
-    bool progress = false;
-    for (const unsigned i : order) {
-      Fiber& fiber = *fibers[i];
-      if (fiber.done || (fiber.waiting != nullptr && fiber.waiting->generation == fiber.generation)) continue;
-      progress = true;
-      fiber.waiting = nullptr;
-      current = &fiber;
-      threadIdx.x = i;
-      fiber.context.resume();
-      if (fiber.done) --alive;
-    }
-    if (!progress) {
-      std::fprintf(stderr, "emulated GPU: threads wait for each other for ever\n");
-      std::abort();
-    }
+  run_rounds();
+  if (alive != 0) {
+    std::fprintf(stderr, "emulated GPU: threads wait for each other for ever\n");
+    std::abort();
   }
 }
 
 }  // namespace
 
-void sync_block() { wait_at(block_barrier, blockDim.x); }
+WITHOUT_SANITIZERS void sync_block() { wait_at(block_barrier, blockDim.x); }
 
-void sync_warp() { wait_at(warps[current->index / 32].barrier, 32); }
+WITHOUT_SANITIZERS void sync_warp() { wait_at(warps[current->index / 32].barrier, 32); }
 
-std::uint64_t exchange(std::uint64_t value, unsigned source) {
-  Warp& warp = warps[current->index / 32];
-  warp.slots[current->index % 32] = value;
+WITHOUT_SANITIZERS unsigned turn() { return current->turn ^= 1; }
+
+WITHOUT_SANITIZERS const std::uint64_t* gather(std::uint64_t value) {
+  const unsigned index = current->index;
+  std::uint64_t* const slots = warps[index / 32].slots[turn()];
+  slots[index % 32] = value;
   sync_warp();
-  const std::uint64_t other = warp.slots[source];
-  sync_warp();
-  return other;
+  return slots;
 }
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane) {
-  if (block.x % 32 != 0 || block.x > 1024 || grid.x == 0 || grid.y == 0 || shared_len > 227 * 1024) {
+  if (block.x % 32 != 0 || block.x > most_threads || grid.x == 0 || grid.y == 0 || shared_len > 227 * 1024) {
     std::fprintf(stderr, "emulated GPU: a launch of %u times %u blocks of %u threads and %zu bytes\n", grid.x, grid.y,
                  block.x, shared_len);
     std::abort();
@@ -205,7 +211,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
   blockDim = block;
   std::vector<unsigned> order(grid.x * grid.y);
   std::iota(order.begin(), order.end(), 0u);
-  shuffle(order);
+  shuffle(order.data(), order.size());
   limit_shared(shared_len);
   for (const unsigned i : order) {
     paint_shared(shared_len);

@@ -16,7 +16,7 @@ struct Operands {
   std::uint32_t b[2];
 };
 
-inline Operands operands[32][32];  // of every lane of every warp of the block that runs
+inline Operands operands[2][32][32];  // of every lane of every warp of the block that runs, by turns
 
 inline std::uint32_t product_of_bytes(std::uint32_t a, std::uint32_t b) {
   std::uint32_t sum = 0;
@@ -27,7 +27,7 @@ inline std::uint32_t product_of_bytes(std::uint32_t a, std::uint32_t b) {
 }  // namespace emulated
 
 inline void multiply_bytes(std::int32_t (&c)[4], const uint4& a, std::uint32_t b0, std::uint32_t b1) {
-  emulated::Operands* const warp = emulated::operands[threadIdx.x / warp_len];
+  emulated::Operands* const warp = emulated::operands[emulation::turn()][threadIdx.x / warp_len];
   const std::uint32_t lane = lane_index();
   warp[lane] = {{a.x, a.y, a.z, a.w}, {b0, b1}};
   emulation::sync_warp();
@@ -42,7 +42,6 @@ inline void multiply_bytes(std::int32_t (&c)[4], const uint4& a, std::uint32_t b
       }
     }
   }
-  emulation::sync_warp();
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -21,12 +21,12 @@ struct Operands {
   std::uint32_t b[2];
 };
 
-inline Operands operands[32][32];  // of every lane of every warp of the block that runs
+inline Operands operands[2][32][32];  // of every lane of every warp of the block that runs, by turns
 
 // c += the ones of A & B, for the two rows and two columns that a lane l = 4 g + t has: rows g and g + 8 are registers
 // 0, 2 and 1, 3 of lanes 4 g to 4 g + 3, column 2 t + j is in the registers of lanes 4 (2 t + j) to 4 (2 t + j) + 3.
 inline void multiply(std::int32_t (&c)[4], const Operands& own) {
-  Operands* const warp = operands[threadIdx.x / warp_len];
+  Operands* const warp = operands[emulation::turn()][threadIdx.x / warp_len];
   const std::uint32_t lane = lane_index();
   warp[lane] = own;
   emulation::sync_warp();
@@ -39,7 +39,6 @@ inline void multiply(std::int32_t (&c)[4], const Operands& own) {
       for (std::uint32_t k = 0; k < 2; ++k) c[i] += std::popcount(of_row.a[2 * k + row] & of_column.b[k]);
     }
   }
-  emulation::sync_warp();
 }
 
 }  // namespace emulated

@@ -17,7 +17,7 @@ inline void wait_for_products() {}
 
 template <bool Add>
 void multiply_by_shared(std::int32_t (&c)[16][4], const uint4& a, SharedAddress b) {
-  emulated::Operands* const warp = emulated::operands[threadIdx.x / warp_len];
+  emulated::Operands* const warp = emulated::operands[emulation::turn()][threadIdx.x / warp_len];
   const std::uint32_t lane = lane_index();
   warp[lane] = {{a.x, a.y, a.z, a.w}, {}};
   emulation::sync_warp();
@@ -35,7 +35,6 @@ void multiply_by_shared(std::int32_t (&c)[16][4], const uint4& a, SharedAddress 
     }
     c[i / 4][i % 4] = count;
   }
-  emulation::sync_warp();
 }
 
 inline uint4 load_ahead(const std::uint8_t* p) { return *reinterpret_cast<const uint4*>(p); }
