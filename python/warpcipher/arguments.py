@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _native
 from ._types import Buffer
@@ -21,6 +21,9 @@ _UNITS = {
     **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)},
     **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)},
 }
+
+
+Item = TypeVar("Item")
 
 
 def kind(value: object) -> str:
@@ -56,12 +59,13 @@ def require_number(name: str, value: object) -> float:
 
 
 def require_text(name: str, value: object) -> str:
+    """The text; TypeError for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {kind(value)}: expected a str")
     return value
 
 
-def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:
+def require_items(name: str, value: Iterable[Item], expected: str) -> list[Item]:
     """The items of an iterable that is not text. expected: for the error."""
     if not isinstance(value, str):
         try:
@@ -86,6 +90,11 @@ def view_bytes(name: str, value: Any) -> memoryview:
     holds Python objects or text, whose bytes are addresses."""
     _native.check_bytes(value, name)
     return memoryview(value).cast("B")
+
+
+def text_bytes(name: str, value: Any) -> bytes:
+    """Text in UTF-8, or the bytes of a bytes-like object. TypeError: it is neither."""
+    return value.encode() if isinstance(value, str) else bytes(view_bytes(name, value))
 
 
 def parse_device(device: object) -> int | None:

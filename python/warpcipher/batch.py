@@ -242,7 +242,7 @@ class Batch(Uncopied):
 
     def _share_key(self, algorithm: AlgorithmName, key: Buffer | _native.Key) -> _native.Key:
         """One `Key` for equal bytes: schedules are made once, and nonces used twice are found."""
-        if isinstance(key, _native.Key):
+        if isinstance(key, _native.Key) or not isinstance(algorithm, str):
             return make_key(algorithm, key)
         try:
             name = algorithm, key if type(key) is bytes else bytes(memoryview(key))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import _native
 from ._types import AlgorithmName
-from .arguments import is_decrypt, require_int
+from .arguments import is_decrypt, require_int, require_text
 
 GPUS = {
     "t4": (7, 5, 40, 65536),
@@ -151,6 +151,7 @@ def explain(
     number is not an int. EngineError: engine `cuda` cannot run here, or the GPU cannot run what the
     environment forces.
     """
+    require_text("algorithm", algorithm)
     if engine not in ("cuda", "cpu"):
         raise ValueError(f"engine is {engine!r}: expected 'cuda' or 'cpu'")
     if engine == "cpu":

@@ -25,6 +25,7 @@ import warpcipher as wc
 
 from .. import _later
 from .._types import PathLike
+from ..arguments import view_bytes
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .edits import Kept
 from .file_chunks import read_chunks
@@ -34,7 +35,7 @@ from .reader import DecryptedFile, DecryptingReader, SeekableReader, open_place
 from .registry import FORMATS, by_magic, get, key_sizes, register, resolve, take, take_for
 from .rekey import rekey_file
 from .rewrap import rewrap_file
-from .stream import decrypt_stream, encrypt_stream
+from .stream import checked_options, decrypt_stream, encrypt_stream
 
 if TYPE_CHECKING:
     from . import age as age
@@ -75,7 +76,7 @@ def open(
     ...     file.read()
     b'text'
     """
-    options = options or Options()
+    options = checked_options(options)
     chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
         raw = reading(file, key, chosen, options)
@@ -104,7 +105,7 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     >>> formats.detect(sealed.getvalue(), bytes(32))
     'cobblestone-256'
     """
-    data = bytes(header)
+    data = bytes(view_bytes("header", header))
     options = Options(context=context)
     chosen, key = take_for(data, key, options)
     try:

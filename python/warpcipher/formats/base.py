@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from .. import _native
 from .._types import StreamLike
 from .._uncopied import Uncopied
+from ..arguments import require_engine
 from .layout import Layout
 from .whole import Reader, TextWriter, Writer, copy_whole
 
@@ -57,6 +58,7 @@ class Options:
         for name, value in (("context", self.context), ("iv", self.iv)):
             if value is not None and not isinstance(value, bytes):
                 raise TypeError(f"{name} is bytes, got {type(value).__name__}")
+        require_engine(self.engine)
         if self.padding not in ("auto", "pkcs7", "none"):
             raise ValueError(f"padding is {self.padding!r}: expected auto, pkcs7 or none")
 

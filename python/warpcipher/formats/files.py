@@ -19,7 +19,7 @@ from .layout import FormatError
 from .reader import DecryptingReader, open_place
 from .registry import take
 from .source import created
-from .stream import Progress, decrypt_stream, encrypt_stream
+from .stream import Progress, checked_options, decrypt_stream, encrypt_stream
 
 
 def encrypt_file(
@@ -76,7 +76,7 @@ def decrypt_file(
     >>> formats.decrypt_file("notes.txt.cobblestone", "again.txt", bytes(32))
     4
     """
-    options = options or Options()
+    options = checked_options(options)
     chosen, key = take(format, key, options)
     with _opened(source, target, replace) as (reader, writer):
         try:

@@ -87,10 +87,9 @@ def register(entry: Format) -> None:
 
 def get(name: str) -> Format:
     """The format of that name. Raises ValueError with the names there are."""
-    try:
-        return FORMATS[name]
-    except KeyError:
-        raise ValueError(f"unknown format {name!r}; there are {', '.join(FORMATS)}") from None
+    if not isinstance(name, str) or name not in FORMATS:
+        raise ValueError(f"unknown format {name!r}; there are {', '.join(FORMATS)}")
+    return FORMATS[name]
 
 
 LONG_MAGIC = 8

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from .. import _protobuf
 from .._errors import explained
 from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
+from ..arguments import text_bytes, view_bytes
 from ..keys.decode import json_of_binary
 from .layout import FormatError
 
@@ -188,7 +189,7 @@ class Keyset(Uncopied):
     def from_json(cls, text: str | bytes | bytearray) -> Keyset:
         """Parses a cleartext JSON keyset. Raises FormatError; its text shows no key material."""
         try:
-            document = json.loads(text)
+            document = json.loads(text_bytes("the keyset", text))
         except (ValueError, RecursionError):
             raise FormatError("the keyset is not JSON") from None
         if not isinstance(document, dict):
@@ -208,7 +209,7 @@ class Keyset(Uncopied):
     def from_binary(cls, data: bytes | bytearray) -> Keyset:
         """Parses a cleartext keyset of Tink's BinaryKeysetWriter or TinkProtoKeysetFormat. Raises
         FormatError; its text shows no key material."""
-        if (text := json_of_binary(data)) is None:
+        if (text := json_of_binary(bytes(view_bytes("the keyset", data)))) is None:
             raise FormatError("this is not a cleartext Tink keyset in binary")
         return cls.from_json(text)
 

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from ..arguments import require_number
 from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
 from .sources import shown, unnamed
@@ -268,6 +269,6 @@ def from_command(
     arguments = shlex.split(command) if isinstance(command, str) else [*command]
     if not arguments or not all(isinstance(word, str) for word in arguments):
         raise ValueError("from_command takes a program and its arguments, as text")
-    if not timeout > 0:
+    if not require_number("timeout", timeout) > 0:
         raise ValueError(f"timeout is {timeout}: expected more than 0 seconds")
     return _Command(arguments, timeout, encoding)

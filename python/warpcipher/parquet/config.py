@@ -56,6 +56,9 @@ class EncryptionConfig(Uncopied):
             raise ValueError(f"algorithm is {self.algorithm!r}: expected {' or '.join(ALGORITHMS)}")
         if isinstance(self.columns, str):
             raise TypeError("columns is a str: expected a sequence of names")
+        for what in ("column_keys", "column_key_metadata"):
+            if not isinstance(value := getattr(self, what), Mapping):
+                raise TypeError(f"{what} is {type(value).__name__}: expected a mapping of columns")
         for name in self.column_key_metadata:
             if name not in self.column_keys:
                 raise ValueError(f"column_key_metadata names {name!r}, and column_keys does not")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .. import _native
 from .._uncopied import Closed
+from ..arguments import require_engine, require_int, require_items
 from ..formats import FormatError
 from . import metadata as md
 from .crypto import MOST_ORDINAL, FileCrypto, Kind, Place, column, open_modules
@@ -130,8 +131,8 @@ class BaseFile(Closed):
         check_footer: bool,
         engine: str,
     ) -> None:
+        self.engine = require_engine(engine)
         self.source = Source(source)
-        self.engine = engine
         try:
             self.footer, self._ring = read_footer(
                 self.source, keys, aad_prefix, check_footer=check_footer, engine=engine
@@ -201,10 +202,8 @@ class BaseFile(Closed):
         """The numbers of the columns that names stand for: a whole path, or its beginning."""
         if columns is None:
             return list(range(len(self.leaves)))
-        if isinstance(columns, str):
-            raise TypeError("columns is a str: expected a sequence of names")
         chosen: set[int] = set()
-        for wanted in columns:
+        for wanted in require_items("columns", columns, "a sequence of names"):
             found = self._named(wanted)
             if not found:
                 raise ValueError(f"no column {wanted!r}: there are {', '.join(self.names)}")
@@ -215,7 +214,7 @@ class BaseFile(Closed):
         """Whether a name stands for columns of the file."""
         return bool(self._named(name))
 
-    def _named(self, wanted: str) -> list[int]:
+    def _named(self, wanted: object) -> list[int]:
         return [
             i
             for i, name in enumerate(self.names)
@@ -226,7 +225,8 @@ class BaseFile(Closed):
         """The row groups asked for, each once, in the order given."""
         if row_groups is None:
             return list(range(len(self.groups)))
-        chosen = list(row_groups)
+        given = require_items("row_groups", row_groups, "a sequence of numbers")
+        chosen = [require_int("row_groups", number) for number in given]
         for number in chosen:
             if not 0 <= number < len(self.groups):
                 raise ValueError(f"no row group {number}: there are {len(self.groups)}")

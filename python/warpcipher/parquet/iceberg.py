@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from .._protobuf import varint
 from .._types import Buffer
 from .._uncopied import Uncopied
+from ..arguments import view_bytes
 from ..formats import FormatError
 from .keyring import check_key
 from .reading import ParquetFile, open, read_table
@@ -51,7 +52,7 @@ class StandardKeyMetadata(Uncopied):
     @classmethod
     def from_bytes(cls, data: Buffer) -> StandardKeyMetadata:
         """Reads it as a manifest has it. Raises FormatError."""
-        reader = _Reader(bytes(memoryview(data)))
+        reader = _Reader(bytes(view_bytes("key_metadata", data)))
         version = reader.byte()
         if version != _VERSION:
             raise FormatError(f"key metadata of version {version}: expected {_VERSION}")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._types import PathLike
+from ..arguments import require_items
 from .decode import ArrowDecoder
 from .footer import PLAIN_MAGIC
 from .image import enclosed, footer_in_place
@@ -288,9 +289,7 @@ def read_tables(
 
 
 def _listed(columns: Iterable[str] | None) -> list[str] | None:
-    if isinstance(columns, str):
-        raise TypeError("columns is a str: expected a sequence of names")
-    return None if columns is None else list(columns)
+    return None if columns is None else require_items("columns", columns, "a sequence of names")
 
 
 class _Files:
@@ -309,7 +308,9 @@ class _Files:
         self._where: dict[str, Any] = {"filesystem": filesystem, "storage_options": storage_options}
 
     def _find(self, paths: Paths) -> list[str]:
-        chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        is_one = isinstance(paths, (str, os.PathLike))
+        given: Any = [paths] if is_one else paths
+        chosen = require_items("paths", given, "paths or URLs")
         return [file for path in chosen for file in find_files(path, **self._where)]
 
     @contextlib.contextmanager

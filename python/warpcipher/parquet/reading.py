@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._memory import allocate
+from ..arguments import require_items
 from .crypto import wipe_any
 from .decode import ArrowDecoder
 from .device import CudfDecoder, Device
@@ -182,7 +183,9 @@ def read_table(
     """
     decoder = ArrowDecoder() if device is None else CudfDecoder(device)
     with opened_file(source, keys, aad_prefix, engine) as file:
-        names = columns if columns is None or isinstance(columns, str) else list(columns)
+        names: Any = columns
+        if names is not None:
+            names = require_items("columns", names, "a sequence of names")
         image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
         table = decoder.table(image, names)
     if device is not None:

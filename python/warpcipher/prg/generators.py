@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _native
-from ..arguments import require_int
+from ..arguments import require_engine, require_int, require_text
 from ..arrays import choose_stream, finished, library_of, size_of, stream_pointer
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def expand(
     count = require_int("children", children, 1, 4)
 
     def call(source: Any, target: Any, pointer: int) -> None:
-        _native.prg_expand(source, target, prg, count, engine, pointer)
+        how = count, require_engine(engine)
+        _native.prg_expand(source, target, require_text("prg", prg), *how, pointer)
 
     return _run("seeds", seeds, count, out, stream, call)
 
@@ -73,7 +74,8 @@ def tree(
     levels = require_int("depth", depth, 0, 40)
 
     def call(source: Any, target: Any, pointer: int) -> None:
-        _native.prg_tree(source, target, prg, levels, engine, pointer)
+        how = levels, require_engine(engine)
+        _native.prg_tree(source, target, require_text("prg", prg), *how, pointer)
 
     return _run("roots", roots, 1 << levels, out, stream, call)
 

@@ -200,6 +200,7 @@ class Generator(Source):
         out is filled if it is given. (`random_` is PyTorch's word, for integers.)"""
         if out is None:
             return parts.as_number(self.uniform(() if size is None else size, dtype=dtype), size)
+        arrays.dtype_of(out, "out")
         if size is not None and arrays.parse_shape(size) != tuple(out.shape):
             raise ValueError(f"size is {size}, and out has the shape {tuple(out.shape)}")
         return self.uniform_(out)

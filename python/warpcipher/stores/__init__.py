@@ -54,6 +54,8 @@ def local_path(place: Any) -> Any:
     >>> stores.local_path("file:///tmp/name")
     '/tmp/name'
     """
+    if isinstance(place, int):  # which Python would take for a descriptor, and close
+        raise TypeError(f"the file is {place!r}: expected a path or a URL")
     if isinstance(place, str) and place.startswith(_LOCAL):
         return os.path.abspath(place.partition("://")[2])  # noqa: PTH100
     return place

@@ -85,7 +85,7 @@ def test_every_kind_of_destination(tmp_path: Path) -> None:
         parquet.to_plain(damaged, KEY, path)
     assert path.read_bytes() == b"before"
     assert [each.name for each in tmp_path.iterdir()] == ["plain"]
-    with pytest.raises(TypeError, match="dest is int"):
+    with pytest.raises(TypeError, match="the file is 3: expected a path or a URL"):
         parquet.to_plain(data, KEY, 3)  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 import warpcipher as wc
 
 from ..._errors import explained
+from ...arguments import text_bytes
 from ...keys import identify
 from ...keys.decode import in_utf16
 from . import armor, header, hybrid, keys, ssh
@@ -87,7 +88,7 @@ def recipients(data: bytes | str) -> list[Recipient]:
 
 def _content(data: bytes | str) -> bytes:
     """Without a byte order mark, which Windows puts before text."""
-    data = data.encode() if isinstance(data, str) else bytes(data)
+    data = text_bytes("the content", data)
     if len(data) > LONGEST and not is_encrypted(data):
         raise ValueError(f"more than {LONGEST} bytes: that is not a file of keys")
     if in_utf16(data):

@@ -22,6 +22,7 @@ import warpcipher as wc
 
 from ..._errors import explained
 from ..._uncopied import Uncopied
+from ...arguments import require_text
 from .. import bech32, curve25519
 from ..layout import FormatError
 from .header import Stanza, decode, encode, recipients_text, require
@@ -52,7 +53,7 @@ _OTHER_IDENTITIES = (("AGE-PLUGIN-", "an identity of a plugin of age"),)
 
 
 def _refuse_others(text: str) -> None:
-    if text.startswith(("age1pq1", "AGE-SECRET-KEY-PQ-1")):
+    if require_text("the key", text).startswith(("age1pq1", "AGE-SECRET-KEY-PQ-1")):
         raise ValueError(
             "a post-quantum key was given for one of X25519: HybridRecipient and HybridIdentity "
             "read it"
@@ -71,7 +72,7 @@ def decoded(
 ) -> bytes:
     """The bytes of a key's text, which is in the case of its prefix. Raises ValueError."""
     found, data = "", b""
-    if text.startswith(f"{prefix}1"):
+    if require_text("the key", text).startswith(f"{prefix}1"):
         with explained(refusal):
             found, data = bech32.decode(text)
     if found != prefix.lower() or len(data) != size:

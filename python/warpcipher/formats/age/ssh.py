@@ -29,6 +29,7 @@ import warpcipher as wc
 
 from ..._errors import explained
 from ..._uncopied import Uncopied
+from ...arguments import require_text, text_bytes
 from .. import curve25519
 from ..curve25519 import primitives
 from ..layout import FormatError
@@ -97,7 +98,7 @@ class SshRecipient:
     @classmethod
     def parse(cls, text: str) -> SshRecipient:
         """From a line such as ssh-ed25519 AAAA... comment, as FILE.pub holds. Raises ValueError."""
-        kind, coded, *_ = [*text.split(None, 2), "", ""]
+        kind, coded, *_ = [*require_text("the key", text).split(None, 2), "", ""]
         if kind not in KINDS:
             raise NotTakenError.of(kind)
         try:
@@ -181,7 +182,7 @@ class SshIdentity(Uncopied):
 
         Raises ValueError, which shows nothing of the key, and InvalidTag for a wrong passphrase.
         """
-        data = data.encode() if isinstance(data, str) else bytes(data)
+        data = text_bytes("the key", data)
         if (kind := _other_kind(data)) is not None:
             raise NotTakenError.of(kind)
         key = _load(data, passphrase)

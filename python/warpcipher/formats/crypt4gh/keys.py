@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import warpcipher as wc
 
 from ..._uncopied import Uncopied
+from ...arguments import text_bytes
 from .. import curve25519
 from ..age import ssh
 
@@ -50,10 +51,10 @@ class PublicKey:
     @classmethod
     def parse(cls, data: bytes | str) -> PublicKey:
         """From the content of a file, of Crypt4GH or of ssh-ed25519. Raises ValueError."""
-        if data[:4] in (b"ssh-", "ssh-"):
-            text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
-            return cls.of_ssh(ssh.SshRecipient.parse(text))
-        return cls(_body(data, PUBLIC_KIND))
+        content = text_bytes("the key", data)
+        if content.startswith(b"ssh-"):
+            return cls.of_ssh(ssh.SshRecipient.parse(content.decode("utf-8", "replace")))
+        return cls(_body(content, PUBLIC_KIND))
 
     @classmethod
     def of_ssh(cls, key: ssh.SshRecipient) -> PublicKey:
@@ -92,10 +93,10 @@ class SecretKey(Uncopied):
 
         Raises ValueError, which shows nothing of the key, and InvalidTag for a wrong passphrase.
         """
-        content = data.encode() if isinstance(data, str) else bytes(data)
+        content = text_bytes("the key", data)
         if ssh.is_secret_key(content):
             return cls.of_ssh(ssh.SshIdentity.parse(content, passphrase))
-        return cls(_opened(_body(data, PRIVATE_KIND), passphrase))
+        return cls(_opened(_body(content, PRIVATE_KIND), passphrase))
 
     @classmethod
     def of_ssh(cls, key: ssh.SshIdentity) -> SecretKey:
@@ -157,8 +158,7 @@ def _text(kind: str, data: bytes) -> str:
     return f"-----BEGIN CRYPT4GH {kind} KEY-----\n{body}\n-----END CRYPT4GH {kind} KEY-----\n"
 
 
-def _body(data: bytes | str, kind: str) -> bytes:
-    text = data.encode() if isinstance(data, str) else bytes(data)
+def _body(text: bytes, kind: str) -> bytes:
     if len(text) > LONGEST:
         raise ValueError(f"more than {LONGEST} bytes: that is not a key of Crypt4GH")
     found = re.fullmatch(
