@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
 
-import click
-
 import warpcipher as wc
 from warpcipher import InvalidTag, stores
 from warpcipher._tree_names import NAME
@@ -45,7 +43,6 @@ from .errors import (
     CliError,
     NotAuthenticError,
     complain,
-    counted,
     shown,
     translate,
     usage,
@@ -53,7 +50,7 @@ from .errors import (
     withheld,
 )
 from .jobs import STANDARD
-from .report import Progress, on_terminal, readable_size, show_time
+from .report import Progress
 from .transfer import Transfer
 
 if TYPE_CHECKING:
@@ -81,39 +78,26 @@ class Plan:
 class ObjectRun(Transfer):
     """One run over objects."""
 
-    _started = 0.0
     _doing: Work
     _output: IO[str] | _Lines | None = None
 
-    def run(self) -> None:
-        """Does every object, whichever fails. Exits with the code of the first that failed."""
+    def _do_all(self) -> None:
         settings = self._settings
         self._refuse_options()
-        self._started = time.perf_counter()
-        total = Counts()
+        self._report.most, self._report.since = MOST, time.perf_counter()
         self._warn_unauthenticated()
-        try:
-            with process.asking(), self._report_file():
-                if self._is_stream():
-                    self._pipe(total)
-                plans = [] if self._is_stream() else list(self._plans())
-                if settings.journal is not None and len(plans) > 1:
-                    raise usage(
-                        f"--journal is for one job, and these are {len(plans)}: name one input, or "
-                        "leave the journals in the outputs"
-                    )
-                for plan in plans:
-                    self._do_job(plan, total)
-        finally:
-            self._close()
-        report = self._report
-        report.tell_rest()
-        if settings.tells or total.failed:
-            click.echo(f"warpcipher: {self._summary(total)}", err=True)
-        if settings.as_json:
-            click.echo(self._to_json(total))
-        if report.failures:
-            raise click.exceptions.Exit(report.failures[0][1].exit_code)
+        with process.asking(), self._report_file():
+            if STANDARD in (*settings.paths, settings.output):
+                self._pipe()
+                return
+            plans = list(self._plans())
+            if settings.journal is not None and len(plans) > 1:
+                raise usage(
+                    f"--journal is for one job, and these are {len(plans)}: name one input, or "
+                    "leave the journals in the outputs"
+                )
+            for plan in plans:
+                self._do_job(plan)
 
     def _refuse_options(self) -> None:
         given = self._settings
@@ -124,10 +108,7 @@ class ObjectRun(Transfer):
 
     # --- which objects ----------------------------------------------------------------------------
 
-    def _is_stream(self) -> bool:
-        return STANDARD in (*self._settings.paths, self._settings.output)
-
-    def _pipe(self, total: Counts) -> None:
+    def _pipe(self) -> None:
         """One object, from standard input or to standard output."""
         (path,), output = self._settings.paths, self._settings.output
         try:
@@ -155,9 +136,8 @@ class ObjectRun(Transfer):
                     )
                 change = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
                 change(source, target, options)
-            total.done += 1
+            self._report.add(source.size or 0)
         except Exception as error:
-            total.failed += 1
             self._fail(path, error)
 
     def _refuse_terminal_output(self) -> None:
@@ -284,7 +264,7 @@ class ObjectRun(Transfer):
         except ValueError as error:
             raise usage(str(error)) from None
 
-    def _do_job(self, plan: Plan, total: Counts) -> None:
+    def _do_job(self, plan: Plan) -> None:
         settings, work, sealed = self._settings, self._work_of(plan), self._sealed
         target = real(plan.target) if plan.target else ""
         name = "\0".join([work.task, *sorted(map(real, plan.items.roots.values())), target])
@@ -307,7 +287,7 @@ class ObjectRun(Transfer):
                 job.known = "newer" if settings.update else "existing"
             job.deletes = settings.delete
             self._doing = work
-            self._run_job(job, total)
+            self._run_job(job)
         except BaseException:
             with contextlib.suppress(Exception):  # the first error counts more
                 journal.save()
@@ -315,12 +295,12 @@ class ObjectRun(Transfer):
         finally:
             journal.close()
 
-    def _run_job(self, job: Job, total: Counts) -> None:
+    def _run_job(self, job: Job) -> None:
         if self._settings.dry_run:
             self._rehearse_job(job)
             return
         runner = self._runner(job)
-        with Progress(None, visible=on_terminal() and not self._settings.quiet) as progress:
+        with Progress(None, visible=self._settings.watched) as progress:
             self._progress = progress
 
             def watch(counts: Counts) -> None:
@@ -347,8 +327,6 @@ class ObjectRun(Transfer):
         if not counts.listed:
             places = ", ".join(map(shown, job.work.items.roots.values()))
             warn(f"{places}: no objects: the place is empty, or the filters match none")
-        for field in ("done", "done_bytes", "before", "failed", "failed_bytes", "skipped"):
-            setattr(total, field, getattr(total, field) + getattr(counts, field))
 
     def _runner(self, job: Job) -> Runner:
         settings = self._settings
@@ -367,9 +345,8 @@ class ObjectRun(Transfer):
     def _rehearse_job(self, job: Job) -> None:
         for item in job.listed():
             if isinstance(item, Item) and job.takes(item):
-                made = self._place_of(item)
-                place = shown(job.work.items.place(item.name))
-                click.echo(f"{place} -> {made if made is None else shown(made)}")
+                made, place = self._place_of(item), job.work.items.place(item.name)
+                self._report.plan(place, str(made), show=not self._settings.as_json)
 
     def _place_of(self, item: Any) -> str | None:
         target = self._doing.target
@@ -383,6 +360,10 @@ class ObjectRun(Transfer):
                 str(self._place_of(about)), "it does not belong to the tree, and `check` names it"
             )
             return
+        if state == "complete":
+            self._report.before += 1
+        elif state == "done":
+            self._report.add(about.item.size)
         if self._output is None and state in ("done", "complete"):
             return
         item = about if isinstance(about, Skipped) else about.item
@@ -405,7 +386,6 @@ class ObjectRun(Transfer):
             line |= {"input_bytes": about.item.size, "output_bytes": made}
         if self._output is not None:
             self._output.write(json.dumps(line) + "\n")
-        del self._report.failures[MOST:], self._report.skipped[MOST:]
 
     def _fail(self, place: str, error: Exception, *others: str) -> CliError:
         """Notes a failure. Raises CliError for one that all other objects would meet too."""
@@ -429,30 +409,6 @@ class ObjectRun(Transfer):
             elif place is not None:
                 self._output = stack.enter_context(open(place, "w", buffering=1))  # noqa: PTH123
             yield
-
-    def _summary(self, total: Counts) -> str:
-        seconds = time.perf_counter() - self._started
-        rate = readable_size(int(total.done_bytes / max(seconds, 1e-9)))
-        parts = [f"{counted(total.done, 'object')} done"]
-        parts += [f"{total.before} complete before"] if total.before else []
-        parts += [f"{total.skipped} skipped"] if total.skipped else []
-        parts += [f"{total.failed} failed"] if total.failed else []
-        return f"{', '.join(parts)}, in {show_time(seconds)} ({rate}/s)"
-
-    def _to_json(self, total: Counts) -> str:
-        document = {
-            "ok": not total.failed,
-            "objects": total.done,
-            "bytes": total.done_bytes - total.failed_bytes,
-            "complete": total.before,
-            "skipped": total.skipped,
-            "failed": total.failed,
-            "failures": [
-                {"input": withheld(path), "error": error.message, "exit_code": error.exit_code}
-                for path, error in self._report.failures
-            ],
-        }
-        return json.dumps(document, indent=2)
 
 
 def portable(sealed: Sealed, people: People, key: Choice) -> Any:

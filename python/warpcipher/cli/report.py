@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -147,20 +148,36 @@ class Result:
 
 @dataclass
 class Report:
-    """All that happened to the files of a run. done: by an earlier run; planned: input
-    and output of what a dry run would do, None in other runs."""
+    """All that happened to the files of a run, or to its objects.
 
+    most:    entries that each list keeps; None: all. The counts have all.
+    since:   of a run over objects: the time at its start, as `time.perf_counter` gives it.
+    done:    by this run; before: by an earlier one; size: bytes of inputs that this run has done.
+    planned: input and output of what a dry run would do; None in other runs.
+    """
+
+    most: int | None = None
+    since: float | None = None
     results: list[Result] = field(default_factory=list)
     failures: Failures = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     done: int = 0
+    before: int = 0
+    size: int = 0
     planned: list[tuple[str, str]] | None = None
     _alike: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def add(self, size: int, result: Result | None = None) -> None:
+        """Notes a file that is done, of so many bytes."""
+        self.done += 1
+        self.size += size
+        if result is not None:
+            self.results.append(result)
 
     def fail(self, path: str, failure: CliError, say: Callable[[str], None], *others: str) -> None:
         """Notes a failure and prints it, while few are of its kind. others: further paths
         that its text may name."""
-        self.failures.append((path, failure))
+        self._keep(self.failures, (path, failure))
         text = failure.message
         for name in sorted((shown(name) for name in (path, *others)), key=len, reverse=True):
             text = text.replace(name, "...") if name else text
@@ -168,38 +185,48 @@ class Report:
 
     def skip(self, path: str, reason: str) -> None:
         """Notes a file that is left out, and warns of it."""
-        self.skipped.append((path, reason))
+        self._keep(self.skipped, (path, reason))
         self._tell(("skipped", reason), f"{shown(path)}: skipped: {reason}", warn)
+
+    def plan(self, source: str, target: str, *, show: bool) -> None:
+        """Notes what a run would do, or shows it."""
+        self.done += 1
+        if show:
+            click.echo(f"{shown(source)} -> {shown(target)}")
+        elif self.planned is not None:
+            self.planned.append((source, target))
+
+    def _keep(self, noted: list[Any], entry: tuple[str, Any]) -> None:
+        if self.most is None or len(noted) < self.most:
+            noted.append(entry)
 
     def _tell(self, kind: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
         count = self._alike[kind] = self._alike.get(kind, 0) + 1
         if count <= SHOWN:
             say(text)
 
-    def tell_rest(self) -> None:
-        """Prints how many more are of each kind."""
+    def _count(self, verdict: str) -> int:
+        return sum(count for (kind, _), count in self._alike.items() if kind == verdict)
+
+    def end(self, *, always: bool) -> None:
+        """Prints how many more are of each kind; then numbers, if something failed or `always`."""
         for (verdict, text), count in self._alike.items():
             if count > SHOWN:
                 more = counted(count - SHOWN, "more file")
                 click.echo(f"warpcipher: {more} {verdict} alike: {text}", err=True)
-
-    def end(self, *, always: bool) -> None:
-        """Prints how many more are of each kind; then numbers, if something failed or `always`."""
-        self.tell_rest()
-        planned = self.planned or []
-        good = len(planned) + len(self.results)
-        total = good + len(self.failures) + len(self.skipped) + self.done
-        if total > 1 and (self.failures or always):
+        failed, skipped = self._count("failed"), self._count("skipped")
+        several = self.done + self.before + failed + skipped > 1
+        if (several or self.since is not None) and (failed or self.before or always):
             verb = "done" if self.planned is None else "to do, nothing was written"
-            parts = [f"{counted(good, 'file')} {verb}"]
-            parts += [f"{self.done} complete before"] if self.done else []
-            parts += [f"{len(self.skipped)} skipped"] if self.skipped else []
-            parts += [f"{len(self.failures)} failed"] if self.failures else []
+            parts = [f"{counted(self.done, 'file' if self.since is None else 'object')} {verb}"]
+            parts += [f"{self.before} complete before"] if self.before else []
+            parts += [f"{skipped} skipped"] if skipped else []
+            parts += [f"{failed} failed"] if failed else []
+            if self.since is not None and self.planned is None:
+                seconds = time.perf_counter() - self.since
+                rate = readable_size(int(self.size / max(seconds, 1e-9)))
+                parts.append(f"in {show_time(seconds)} ({rate}/s)")
             click.echo(f"warpcipher: {', '.join(parts)}", err=True)
-
-    def show_plan(self) -> None:
-        for source, target in self.planned or []:
-            click.echo(f"{shown(source)} -> {shown(target)}")
 
     def to_json(self) -> str:
         import json
@@ -209,13 +236,19 @@ class Report:
             {
                 **({} if self.planned is None else {"planned": planned}),
                 "ok": not self.failures,
-                "results": [asdict(result) for result in self.results],
+                **(
+                    {"results": [asdict(result) for result in self.results]}
+                    if self.since is None
+                    else {"objects": self.done, "bytes": self.size, "failed": self._count("failed")}
+                ),
                 "failures": [
                     {"input": withheld(path), "error": error.message, "exit_code": error.exit_code}
                     for path, error in self.failures
                 ],
-                "skipped": [{"input": path, "reason": reason} for path, reason in self.skipped],
-                "complete": self.done,
+                "skipped": [
+                    {"input": withheld(path), "reason": reason} for path, reason in self.skipped
+                ],
+                "complete": self.before,
             },
             indent=2,
         )

@@ -124,22 +124,9 @@ class Run:
     def run(self) -> None:
         """Does every file, whichever fails. Exits with the code of the first that failed."""
         options, report = self._options, self._report
+        report.planned = [] if options.dry_run else None
         try:
-            plan = self._make_plan()
-            for path, failure in plan.failures:
-                report.fail(path, failure, complain)
-            waiting = self._choose(plan)
-            if options.dry_run:
-                self._rehearse(waiting, plan.folder is not None)
-            else:
-                self._make_folders(plan)
-                sizes = [_size(job) for job in waiting]
-                total = sum(size or 0 for size in sizes) if None not in sizes else None
-                with Progress(total, visible=options.watched) as progress:
-                    for job, size in zip(waiting, sizes, strict=True):
-                        self._do(job, progress)
-                        progress.next_file(size)
-                self._finish(plan)
+            self._do_all()
         except BaseException:
             process.remove_unfinished()
             if not options.dry_run:
@@ -148,9 +135,7 @@ class Run:
         finally:
             folders.forget()
             self._close()
-        report.end(always=bool(report.done) or options.tells)
-        if options.dry_run and not options.as_json:
-            report.show_plan()
+        report.end(always=options.tells)
         if options.as_json:
             try:
                 click.echo(report.to_json())
@@ -160,6 +145,24 @@ class Run:
                 complain(f"{error.filename}: {error.strerror}")  # the first failure decides
         if report.failures:
             raise click.exceptions.Exit(report.failures[0][1].exit_code)
+
+    def _do_all(self) -> None:
+        options = self._options
+        plan = self._make_plan()
+        for path, failure in plan.failures:
+            self._report.fail(path, failure, complain)
+        waiting = self._choose(plan)
+        if options.dry_run:
+            self._rehearse(waiting, plan.folder is not None)
+            return
+        self._make_folders(plan)
+        sizes = [_size(job) for job in waiting]
+        total = sum(size or 0 for size in sizes) if None not in sizes else None
+        with Progress(total, visible=options.watched) as progress:
+            for job, size in zip(waiting, sizes, strict=True):
+                self._do(job, progress)
+                progress.next_file(size)
+        self._finish(plan)
 
     def _do(self, job: jobs.Job, progress: Progress) -> None:
         """Does one file, and notes how it went."""
@@ -188,7 +191,7 @@ class Run:
         except Exception as error:
             self._note_failure(job, error, progress)
             return
-        self._report.results.append(result)
+        self._report.add(source.count, result)
         if self._options.tells:
             progress.say(result.summary())
 
@@ -214,10 +217,10 @@ class Run:
 
         folder_is_made: the run makes the folder of outputs outside of trees where it is missing.
         """
-        self._report.planned = []
         for job in waiting:
             try:
-                self._report.planned.append(self._rehearse_one(job, folder_is_made))
+                source, target = self._rehearse_one(job, folder_is_made)
+                self._report.plan(source, target, show=not self._options.as_json)
             except (OSError, CliError) as error:
                 self._report.fail(job.path, translate(error, shown(job.path)), complain)
 

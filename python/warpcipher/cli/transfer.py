@@ -137,7 +137,7 @@ class Transfer(Run):
             if not reason:
                 waiting.append(job)
             elif reason == "complete":
-                self._report.done += 1
+                self._report.before += 1
             else:
                 self._report.skip(job.path, reason)
         return waiting
@@ -224,7 +224,7 @@ class Transfer(Run):
         failure = super()._translated(job, error)
         if (
             failure.exit_code in (errors.USAGE, ENGINE)
-            and not self._report.results
+            and not self._report.done
             and not isinstance(error, CliError)
         ):
             raise failure from error
