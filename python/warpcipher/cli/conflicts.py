@@ -14,7 +14,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from warpcipher._tree_names import NAME, root_above
 
@@ -29,41 +29,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Entry(NamedTuple):
-    """A name in a folder: of one that exists by identity, with the missing part below it."""
-
-    folder: Identity
-    missing: tuple[str, ...]
-    name: str
+Entry = tuple[Identity, tuple[str, ...]]
+"""A name: the nearest folder above it that is there, and all below that."""
 
 
-class Folders:
-    """Finds the identities of folders; a tree asks for the same ones many times."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Identity, tuple[str, ...]]] = {}
-
-    def entry(self, path: str) -> Entry:
-        end = path.rfind("/")
-        return Entry(*self._find("." if end < 0 else path[:end] or "/"), path[end + 1 :])
-
-    def _find(self, path: str) -> tuple[Identity, tuple[str, ...]]:
-        above, missing = path, []
-        while True:
-            found = self._known.get(above)
-            if found is None:
-                with contextlib.suppress(OSError):
-                    found = identity_of(os.stat(above)), ()
-            if found is not None:
-                break
-            stripped = above.rstrip("/")
-            if not stripped:
-                raise usage(f"the root folder, which {shown(path)} lies in, cannot be read")
-            end = stripped.rfind("/")
-            missing.append(stripped[end + 1 :])
-            above = "." if end < 0 else stripped[:end] or "/"
-        self._known[path] = made = found[0], (*found[1], *reversed(missing))
-        return made
+def entry_of(path: str, known: dict[str, Identity]) -> Entry:
+    """known: folders that were looked at: a tree asks for the same ones many times."""
+    above, below = path, []
+    while True:
+        above, _, name = above.rstrip("/").rpartition("/")
+        below.append(name)
+        place = above or ("/" if path.startswith("/") else ".")
+        with contextlib.suppress(OSError):
+            found = known.get(place) or identity_of(os.stat(place))
+            known[place] = found
+            return found, tuple(below)
+        if not above:
+            raise usage(f"the folder {place}, which {shown(path)} lies in, cannot be read")
 
 
 def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool = False) -> None:
@@ -74,14 +56,14 @@ def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool =
     for key_file in key_files:
         _keep(kept, key_file, "the key file")
     _refuse_inside_inputs(plan)
-    folders = Folders()
+    folders: dict[str, Identity] = {}
     entries: dict[Entry, str] = {}
     existing: dict[Identity, str] = {}
     for tree in plan.trees:
         for name in tree.folders:
             path = os.path.join(tree.target, name) if name else tree.target
             source = shown(tree.path_of(name)) if name or tree.source else "the inputs"
-            _take(entries, folders.entry(path), source, path)
+            _take(entries, entry_of(path, folders), source, path)
             with contextlib.suppress(OSError):
                 if not stat.S_ISDIR(os.stat(path, follow_symlinks=not name).st_mode):
                     raise not_a_folder(path)
@@ -90,7 +72,7 @@ def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool =
             _check_standard_output(kept)
             continue
         path, source = job.target.path, _shown_source(job.source)
-        _take(entries, folders.entry(job.target.real), source, path)
+        _take(entries, entry_of(job.target.real, folders), source, path)
         try:
             status = os.stat(job.target.real, follow_symlinks=False)
         except OSError:
