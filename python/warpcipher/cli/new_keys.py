@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import warpcipher as wc
 
 from . import keys
-from .errors import as_usage, shown, usage
+from .errors import as_usage, usage
 from .jobs import STANDARD
 from .options import option
 from .recipients import People, passphrase_options, recipient_options
@@ -68,7 +68,7 @@ class NewKeys:
 
 @dataclass(kw_only=True)
 class RekeySettings(Settings):
-    """The options of a run, as given. wraps: of `rewrap`, over a folder or over objects."""
+    """The options of a run, as given. wraps: of `rewrap`."""
 
     new: NewKeys
     new_format: str
@@ -79,7 +79,7 @@ class RekeySettings(Settings):
 
     @property
     def is_job(self) -> bool:
-        return self.wraps or super().is_job
+        return super().is_job or any(map(os.path.isdir, self.paths))
 
     def _check(self) -> None:
         super()._check()
@@ -91,12 +91,6 @@ class RekeySettings(Settings):
             raise usage("give one of -o PATH, for new files, and --in-place")
         if self.in_place and (self.force or self.goes_on):
             raise usage("--force, --skip-existing and --update are for --output")
-        tree = next(filter(os.path.isdir, self.paths), None)
-        if self.in_place and tree and not self.is_job:
-            raise usage(
-                f"{shown(tree)} is a directory: name the new tree with -o, and remove the old one "
-                "when it is there"
-            )
         keys_from_input = self.key.takes_standard_input or self.people.takes_standard_input
         if keys_from_input and self.new.takes_standard_input:
             raise usage("both keys are to come from standard input: name a file for one")

@@ -42,11 +42,6 @@ class ObjectKeys(ObjectRun):
         super()._close()
         self._new.wipe()
 
-    def _refuse_options(self) -> None:
-        super()._refuse_options()
-        if self._how.update:
-            raise usage("rekey of objects goes on by its journal, and takes no --update")
-
     def _new_source(self, sealed: Sealed) -> Any:
         key = portable(self._new, self._how.new.people, self._how.new.choice)
         return key, self._new.format.name, self._new.options
@@ -72,8 +67,8 @@ class ObjectKeys(ObjectRun):
         plan, new = super()._planned(items, target, output, tree=tree), self._new.format
         if plan.tree and not (new.authenticated and new.binds_chunks):
             raise usage(f"format {new.name} makes no tree with a manifest: take --no-manifest")
-        if output:
-            require_no_tree_at(join(str(target), output))
+        if output or not stores.is_url(target):
+            require_no_tree_at(join(str(target), output) if output else str(target).rstrip("/"))
         self._refuse_keep(plan)
         return plan
 
@@ -95,7 +90,11 @@ class ObjectKeys(ObjectRun):
             )
         for path in self._how.paths:
             if not (stores.is_url(path) or self._how.cluster or self._how.wraps):
-                raise usage(f"{shown(path)} is not a URL: give URLs only, or none")
+                why = "is a directory: name the new tree with -o, and remove the old one when it is"
+                kind = (
+                    f"{why} there" if is_prefix(path) else "is not a URL: give URLs only, or none"
+                )
+                raise usage(f"{shown(path)} {kind}")
             if is_prefix(path):
                 require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
                 journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")

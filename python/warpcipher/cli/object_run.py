@@ -27,7 +27,6 @@ from warpcipher.fleet.places import (
     Skipped,
     Target,
     is_prefix,
-    item_of,
     join,
     real,
     split,
@@ -35,6 +34,7 @@ from warpcipher.fleet.places import (
 from warpcipher.fleet.runner import Runner, Threads
 from warpcipher.fleet.work import Work
 from warpcipher.formats.sealed import Sealed
+from warpcipher.formats.source import created, open_source
 
 from . import conflicts, files, process
 from .errors import (
@@ -111,38 +111,29 @@ class ObjectRun(Transfer):
     def _pipe(self) -> None:
         """One object, from standard input or to standard output."""
         (path,), output = self._settings.paths, self._settings.output
+        self._refuse_terminal(to_standard=output == STANDARD)
         try:
             with contextlib.ExitStack() as stack:
-                if path == STANDARD:
-                    source: Any = stack.enter_context(files.InputFile(0, "standard input"))
-                    options = self._sealed.options
-                else:
-                    folder, name = split(path)
-                    items = Items({"": folder}, frozenset({""}))
-                    work = self._work_of(Plan(items, None, output=name))
-                    item = item_of(path, name)
-                    source = stack.enter_context(items.open(item))
-                    options = work.options_of(self._sealed, item, source)
-                target: Any = files.Nowhere()
-                if not self._check and output == STANDARD:
-                    self._refuse_terminal_output()
-                    target = files.StandardOutput()
-                elif not self._check:
-                    if output is None or output.endswith("/"):
-                        raise usage("name the object that standard input becomes with -o")
-                    folder, name = _split_output(output)
-                    target = stack.enter_context(
-                        Target(folder).writing(name, replace=self._settings.force)
-                    )
+                options = self._sealed.options
+                source: Any = files.InputFile(0, "standard input")
+                target: Any = files.StandardOutput()
+                if path != STANDARD:
+                    source = stack.enter_context(open_source(path))
+                    if not self._encrypt:
+                        listed = not self._settings.no_manifest
+                        options = self._sealed.options_at(path, source, listed=listed)
+                if self._check:
+                    target = files.Nowhere()
+                elif output is None or output.endswith("/"):
+                    raise usage("name the object that standard input becomes with -o")
+                elif output != STANDARD:
+                    _split_output(output)
+                    target = stack.enter_context(created(output, self._settings.force, None))
                 change = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
                 change(source, target, options)
             self._report.add(source.size or 0)
         except Exception as error:
             self._fail(path, error)
-
-    def _refuse_terminal_output(self) -> None:
-        if self._encrypt and os.isatty(1) and not self._settings.force:
-            raise usage("standard output is a terminal: redirect it, or use --force")
 
     def _plans(self) -> Iterator[Plan]:
         """The jobs of the run, one after another. Raises CliError, OSError."""
@@ -301,7 +292,6 @@ class ObjectRun(Transfer):
             return
         runner = self._runner(job)
         with Progress(None, visible=self._settings.watched) as progress:
-            self._progress = progress
 
             def watch(counts: Counts) -> None:
                 progress.grow(max(counts.listed_bytes, counts.done_bytes))

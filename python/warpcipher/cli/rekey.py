@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
 from typing import Any, cast
 
 from . import conflicts, jobs, names, new_keys, recipients
@@ -19,7 +18,6 @@ from .report import Progress
 from .run import DRY_RUN, TELLING
 from .settings import COMPUTING, EARLIER, MANY, NO_MANIFEST, PATHS
 from .transfer import Transfer
-from .tree_run import Trees
 
 _options = with_options(
     *PATHS,
@@ -71,36 +69,20 @@ class _InPlace(jobs.Naming):
         return os.path.basename(path)
 
 
-@dataclass(frozen=True)
-class _Text:
-    """The text of a file, as `Trees.add` looks at an input. See `InputFile`."""
-
-    mode: int | None
-    times: tuple[int, int] | None
-    count: int
-    has_holes: bool
-
-
 class Rekey(Transfer):
-    """One run: files are decrypted as `decrypt` does, and encrypted as `encrypt` does, at once."""
+    """One run over files, each decrypted as `decrypt` does, and encrypted as `encrypt` does, at
+    once. Trees are jobs: `ObjectKeys`."""
 
     def __init__(self, settings: RekeySettings) -> None:
         super().__init__(settings, "decrypt")
         self._how = settings
         self._new = settings.new_sealed(self._sealed.options.context)
         self._format_name = self._new.format.name
-        self._old_trees = Trees(settings, self._sealed, self._report, self._kept, "check")
-        self._trees = Trees(settings, self._new, self._report, self._kept, "encrypt")
-        self._old: dict[jobs.Job, jobs.Job] = {}
-        self._texts: dict[jobs.Job, _Text] = {}
-        self._plan = jobs.Plan()
 
     def _make_plan(self) -> jobs.Plan:
         how, old, new = self._how, self._format.extension, self._new.format.extension
         naming = _InPlace(old, encrypt=False) if how.in_place else _Naming(old, new)
         plan = jobs.make_plan(how.paths, how.output, naming)
-        for job in plan.jobs:  # names in trees have no suffix
-            job.name = job.name.removesuffix(new)
         if how.in_place and old != new:
             for job in plan.jobs:
                 if job.path.endswith(old):
@@ -116,35 +98,6 @@ class Rekey(Transfer):
         self._warn_unauthenticated()
         return plan
 
-    def _choose(self, plan: jobs.Plan) -> list[jobs.Job]:
-        self._old_trees.open(plan)
-        self._plan = jobs.Plan(plan.folder)
-        trees = {tree: self._new_tree(tree) for tree in plan.trees}
-        for job in plan.jobs:
-            tree = None if job.tree is None else trees[job.tree]
-            status = self._old_trees.status_of(job) or job.status
-            new = jobs.Job(job.source, job.target, tree, job.name, status)
-            self._old[new] = job
-            self._plan.jobs.append(new)
-            if tree is not None:
-                tree.jobs.append(new)
-        self._plan.trees = [
-            new for old, new in trees.items() if not self._old_trees.is_left_out(old)
-        ]
-        return super()._choose(self._plan)
-
-    def _new_tree(self, tree: jobs.Tree) -> jobs.Tree:
-        found = self._old_trees.content_of(tree)
-        if found is None:
-            return jobs.Tree(tree.source, tree.target, folders=tree.folders, failed=tree.failed)
-        return jobs.Tree(tree.source, tree.target, folders=found[0], links=found[1])
-
-    def _make_folders(self, plan: jobs.Plan) -> None:
-        super()._make_folders(self._plan)
-
-    def _finish(self, plan: jobs.Plan) -> None:
-        super()._finish(self._plan)
-
     def _close(self) -> None:
         super()._close()
         self._new.wipe()
@@ -156,10 +109,8 @@ class Rekey(Transfer):
         from warpcipher._descriptors import steady
         from warpcipher.formats.rekey import Rekeyed, from_disk
 
-        output = cast("OutputFile", target)
-        old = self._old[job]
-        options = self._old_trees.options_of(old, source)
-        new_options = self._trees.options_of(job, source)
+        output, new = cast("OutputFile", target), self._new
+        options = self._trees.options_of(job, source)
         with steady(source.descriptor, os.fstat(source.descriptor)):
             file = io.FileIO(source.descriptor, closefd=False)
             try:
@@ -168,22 +119,11 @@ class Rekey(Transfer):
                 self._hint(error, source)
                 raise
             with text:
-                new = self._new.key, self._new.format
-                made = Rekeyed(text, output, *new, new_options, progress.at)
-            self._old_trees.check_size(old, made.size)
+                made = Rekeyed(text, output, new.key, new.format, new.options, progress.at)
             with from_disk(output.fileno()) as written:
                 made.prove(written)
         source.count = source.size or 0  # read at many places, in any order
-        mode, times = self._old_trees.attributes(old, source)
-        self._texts[job] = _Text(mode, times, made.size, self._old_trees.has_holes(old))
-        output.commit(mode, times)
-
-    def _done(self, job: jobs.Job, source: InputFile, target: Target) -> None:
-        text = cast("InputFile", self._texts.pop(job))
-        self._trees.add(job, text, cast("OutputFile", target))
-
-    def _plain_bytes(self, source: InputFile, target: Target) -> int:
-        return target.count
+        output.commit(*self._trees.attributes(job, source))
 
 
 @command(NOT_AUTHENTIC, ENGINE)

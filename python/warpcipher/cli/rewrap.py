@@ -18,10 +18,9 @@ from .errors import EPILOG, Command, print_json, shown, translate, usage
 from .files import exists
 from .new_keys import NewKeys, RekeySettings
 from .options import argument, in_section, option, with_options
-from .recipients import People
 from .report import on_terminal
 from .run import DRY_RUN, TELLING
-from .settings import MANY, NO_MANIFEST, OF_MANY, refuse_many
+from .settings import MANY, NO_MANIFEST, refuse_many
 
 _options = with_options(
     argument("path FILE"),
@@ -57,9 +56,6 @@ def rewrap(
     format_name: str,
     output: str | None,
     force: bool,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
     **given: Any,
 ) -> None:
     """Change who can decrypt FILE, of format age or Crypt4GH; the keys that wrap and sign a
@@ -85,66 +81,42 @@ def rewrap(
     is_url = os.path.isdir(path) or any(map(stores.is_url, (path, output)))
     if is_url and new_kms is not None:
         raise usage("--new-kms takes the file of a keyset")
+    told = {name: given.pop(name) for name in ("as_json", "quiet", "verbose")}
     has_new = any(given[f"new_key_{name}"] for name in ("file", "env", "command"))
     is_model = has_new and format_name == "auto" and _is_model(path)
-    if is_url and not is_model:
-        given |= {"output": output, "force": force, "format_name": format_name}
-        given |= {"as_json": as_json, "quiet": quiet, "verbose": verbose}
-        _rewrap_objects(path, given, keep=keep, copy=copy)
-        return
-    refuse_many(given)
-    if (copy and not is_url) or given["no_manifest"] or given["dry_run"]:
-        raise usage("--copy, --no-manifest and --dry-run are for objects at URLs")
-    for name in (*OF_MANY, "no_manifest", "dry_run"):
-        del given[name]
-    if force and output is None:
-        raise usage("--force is for --output: FILE is replaced without it")
-    context = keys.read_context(given.pop("context"), given.pop("context_hex"))
+    is_job = is_url and not is_model
+    if not is_job:
+        refuse_many(given)
+        if (copy and not is_url) or given["no_manifest"] or given["dry_run"]:
+            raise usage("--copy, --no-manifest and --dry-run are for objects at URLs")
+        if force and output is None:
+            raise usage("--force is for --output: FILE is replaced without it")
     if new_kms is not None:
-        made = _rewrap_keyset(path, new_kms, output, force, given, keep or bool(context))
+        made = _rewrap_keyset(path, new_kms, output, force, given, keep)
     else:
-        new, people, old = NewKeys.take(given), People.take(given), keys.Choice.take(given)
-        if people and old:
-            raise usage("give one key: --key, or -i and a passphrase")
-        if new.people and not (people or old):
-            people = recipients.without_key((path,), format_name)
-        if not (people or old):
-            raise usage("give the file's keys: --key FILE, or -i FILE")
-        if not new:
-            raise usage(
-                "give the new keys: one of --new-key, --new-key-env and --new-key-command, or -r, "
-                "-R and --new-passphrase"
-            )
-        if (old.takes_standard_input or people.takes_standard_input) and new.takes_standard_input:
-            raise usage("both keys are to come from standard input: name a file for one")
+        given |= {"new": NewKeys.take(given), "new_format": "auto", "new_armor": False}
+        given |= {"in_place": output is None, "new_context": None, "wraps": True, **told}
+        given |= {"paths": (path,), "output": output, "files_from": None, "null": False}
+        given |= {"force": force, "format_name": format_name, "engine": "auto"}
+        how = RekeySettings.of(given, decrypts=True)
+        if is_job:
+            from .object_keys import ObjectKeys
+
+            ObjectKeys(how, "rewrap", keep=keep, copy=copy).run()
+            return
         try:
-            if is_model and not (people or new.people):
-                if keep or context:
-                    raise usage("--keep and --context are not for cryptotensors")
-                made = _rewrap_model(path, old, new.choice, output, force=force, copy=copy)
+            if is_model and not (how.people or how.new.people):
+                made = _rewrap_model(path, how, keep=keep, copy=copy)
             else:
-                key = people.read(encrypts=False) if people else old.read(format_name, None)
-                how = {"context": context, "keep": keep, "replace": force}
-                made = _rewrap_file(path, format_name, key, new, output, **how)
+                made = _rewrap_file(path, how, keep=keep)
         except FileExistsError:
             raise exists(str(output)) from None
         except (wc.InvalidTag, ValueError) as error:
             raise translate(error, shown(path)) from None
-    if as_json:
+    if told["as_json"]:
         print_json(made)
-    elif verbose or (on_terminal() and not quiet):
+    elif told["verbose"] or (on_terminal() and not told["quiet"]):
         click.echo(f"{shown(made['path'])}: its keys are new", err=True)
-
-
-def _rewrap_objects(path: str, given: dict[str, Any], *, keep: bool, copy: bool) -> None:
-    from .object_keys import ObjectKeys
-
-    new = NewKeys.take(given)
-    given |= {"paths": (path,), "files_from": None, "null": False, "engine": "auto", "new": new}
-    given |= {"in_place": given["output"] is None, "new_format": "auto", "new_armor": False}
-    given["wraps"] = True
-    settings = RekeySettings.of({**given, "new_context": None}, decrypts=True)
-    ObjectKeys(settings, "rewrap", keep=keep, copy=copy).run()
 
 
 def _is_model(path: str) -> bool:
@@ -160,30 +132,27 @@ def _is_model(path: str) -> bool:
     return found is not None and found.name == "safetensors"
 
 
-def _rewrap_model(
-    path: str, old: keys.Choice, new: keys.Choice, output: str | None, *, force: bool, copy: bool
-) -> dict[str, Any]:
-
-    old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
-    wc.weights.rewrap(path, old_key, fresh_key, output, replace=force, copy=copy)
-    made = {"key_id": fresh_key.key_id, "sign_key_id": fresh_key.sign_key_id}
-    return {"path": path if output is None else output, **made}
+def _rewrap_model(path: str, how: RekeySettings, *, keep: bool, copy: bool) -> dict[str, Any]:
+    if keep or how.context or how.context_hex:
+        raise usage("--keep and --context are not for cryptotensors")
+    old, new = how.key.read_web_keys(), how.new.choice.read_web_keys()
+    wc.weights.rewrap(path, old, new, how.output, replace=how.force, copy=copy)
+    return {"path": how.output or path, "key_id": new.key_id, "sign_key_id": new.sign_key_id}
 
 
-def _rewrap_file(
-    path: str, format_name: str, key: Any, new: NewKeys, output: str | None, **how: Any
-) -> dict[str, Any]:
-
-    name = wc.formats.resolve(format_name, key).name
-    new_key = new.read(name)
-    if new.people and (fits := wc.formats.resolve("auto", new_key).name) != name:
+def _rewrap_file(path: str, how: RekeySettings, *, keep: bool) -> dict[str, Any]:
+    options = wc.formats.Options(context=keys.read_context(how.context, how.context_hex))
+    key = how.people.read(encrypts=False) if how.people else how.key.read(how.format_name, None)
+    name = wc.formats.resolve(how.format_name, key).name
+    new_key = how.new.read(name)
+    if how.new.people and (fits := wc.formats.resolve("auto", new_key).name) != name:
         raise usage(
             f"the new keys are of format {fits}, and what opens the file is of {name}: `warpcipher "
             "rekey` changes the format"
         )
-    how["options"] = wc.formats.Options(context=how.pop("context"))
-    wc.formats.rewrap_file(path, key, new_key, output, format=format_name, **how)
-    return {"path": path if output is None else output, "format": name}
+    more: Any = {"format": name, "options": options, "keep": keep, "replace": how.force}
+    wc.formats.rewrap_file(path, key, new_key, how.output, **more)
+    return {"path": how.output or path, "format": name}
 
 
 def _rewrap_keyset(

@@ -86,7 +86,7 @@ class Transfer(Run):
         if self._encrypt:
             conflicts.leave_out_keys(plan, conflicts.key_files(settings))
         if not self._check:
-            self._refuse_terminal(plan)
+            self._refuse_terminal(to_standard=any(job.target is None for job in plan.jobs))
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
             secrets = (settings.key.path, *settings.people.paths)
             conflicts.refuse(plan, [path for path in secrets if path], self._kept)
@@ -117,9 +117,8 @@ class Transfer(Run):
             f"format {what} authenticates nothing: a change goes unnoticed; prefer cobblestone-256"
         )
 
-    def _refuse_terminal(self, plan: jobs.Plan) -> None:
-        to_terminal = any(job.target is None for job in plan.jobs) and os.isatty(1)
-        if self._encrypt and to_terminal and not self._settings.force:
+    def _refuse_terminal(self, *, to_standard: bool) -> None:
+        if self._encrypt and to_standard and os.isatty(1) and not self._settings.force:
             raise usage(
                 "standard output is a terminal: redirect it, name a file with -o, or use --force"
             )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from typing import TYPE_CHECKING, Literal
 
 import warpcipher as wc
-from warpcipher._tree_names import NAME, is_own, names_of, root_above
+from warpcipher._tree_names import NAME, is_own, root_above
+from warpcipher.formats.source import Regular
 
 from . import errors, files, folders, jobs
 from .errors import CliError, complain, counted, shown, translate, usage, warn
@@ -208,20 +208,14 @@ class Trees:
             self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
-        chosen = self._sealed.format
-        by_itself = not (chosen.takes_context and chosen.binds_chunks)
-        if self._encrypt or job.source is None or not source.is_regular or by_itself:
+        if self._encrypt or job.source is None or not source.is_regular:
             return self._sealed.options
         # One file of a tree, or a tree that lost its manifest.
-        if self._sealed.opens(source.descriptor, self._sealed.options):
-            return self._sealed.options
-        if not self._settings.no_manifest:
-            return self._sealed.options_in_place(source.path) or self._sealed.options
-        whole = job.tree is not None and root_above(source.path) is None
-        names = [job.name] if whole else names_of(source.path, chosen.extension)
-        bound = map(self._sealed.options_of, names)
-        opening = (one for one in bound if self._sealed.opens(source.descriptor, one))
-        return next(opening, self._sealed.options)
+        listed, name = not self._settings.no_manifest, None
+        if not listed and job.tree is not None and root_above(source.path) is None:
+            name = job.name
+        file = Regular(source.descriptor, closefd=False)
+        return self._sealed.options_at(source.path, file, listed=listed, name=name)
 
     def attributes(
         self, job: jobs.Job, source: files.InputFile
@@ -232,31 +226,6 @@ class Trees:
         if (entry := self._entry(job)) is not None:
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
-
-    def content_of(
-        self, tree: jobs.Tree
-    ) -> tuple[dict[str, jobs.Attributes], dict[str, str]] | None:
-        """Folders and links of a tree, as its manifest has them; None: it has none."""
-        if tree not in self._whole:
-            return None
-        links = self._whole[tree].manifest.of_kind("link")
-        folders_of = dict(sorted(self._folders_of(tree).items()))
-        return folders_of, {entry.name: entry.target for entry in links}
-
-    def status_of(self, job: jobs.Job) -> os.stat_result | None:
-        """Of the plaintext of a file, as its manifest has it; None: it has none."""
-        entry = self._entry(job)
-        if entry is None:
-            return None
-        seconds = entry.mtime // 10**9
-        fields = (stat.S_IFREG | entry.mode, 0, 0, 1, os.geteuid(), os.getegid(), entry.size)
-        exact = {"st_atime_ns": entry.mtime, "st_mtime_ns": entry.mtime}
-        return os.stat_result((*fields, seconds, seconds, seconds), exact)
-
-    def has_holes(self, job: jobs.Job) -> bool:
-        """Whether the plaintext of a file had holes, as its manifest says."""
-        entry = self._entry(job)
-        return entry is not None and entry.holes
 
     def sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
         """The target of the plaintext of a file: holes stay holes."""

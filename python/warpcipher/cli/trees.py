@@ -283,9 +283,8 @@ class Whole:
 
     def look_again(self, job: Job, descriptor: int) -> None:
         """Raises CliError if the open file is not the one that was compared with the manifest."""
-        entry = self.files[job.name]
-        size = os.fstat(descriptor).st_size
-        if size != entry.sealed or head_of(os.pread(descriptor, HEAD_SIZE, 0)) != entry.head:
+        size, begins = os.fstat(descriptor).st_size, os.pread(descriptor, HEAD_SIZE, 0)
+        if not self.files[job.name].is_of(begins, size):
             raise NotAuthenticError(
                 f"{shown(job.path)} was exchanged after the tree was compared with its manifest"
             )

@@ -55,19 +55,14 @@ class Problems(wc.InvalidTag):
 
 @dataclass
 class Counts:
-    """Objects and bytes of a job. listed: what is known so far; known: all of it is; before: done
-    by an earlier run; refused: of those that failed, the ones that are not authentic."""
+    """Objects and bytes of a job. listed: what is known so far; done_bytes: of all that were looked
+    at; refused: of those that failed, the ones that are not authentic."""
 
     listed: int = 0
     listed_bytes: int = 0
-    known: bool = False
-    done: int = 0
     done_bytes: int = 0
-    before: int = 0
     failed: int = 0
-    failed_bytes: int = 0
     refused: int = 0
-    skipped: int = 0
 
 
 class _Listing:
@@ -99,7 +94,6 @@ class _Listing:
                     held = []
                 if self._ended.is_set():
                     return
-            self.counts.known = True
         except BaseException as error:
             end = error
         self._put(held)
@@ -229,7 +223,6 @@ class Job:
         extension, goes_on = self.work.extension, bool(len(self.journal))
         for item in listing:
             if isinstance(item, Skipped):
-                listing.counts.skipped += 1
                 if not self._preparing:
                     self.said("skipped", item)
                 continue
@@ -245,7 +238,6 @@ class Job:
                 yield None if before else Todo(item, entry)
                 continue
             if before is not None and self._is_done(before, item, entry):
-                listing.counts.before += 1
                 listing.counts.done_bytes += item.size
                 self.said("complete", Outcome(item, before, None, 0, 0.0))
                 yield None
@@ -259,7 +251,9 @@ class Job:
         if self.known == "existing" or before.state == item.state:
             return True
         if before.state:
-            return self.known == "newer" and before.state == f"{item.size} {item.modified}"
+            of = entry if self.work.changes_keys and entry else None  # a tree's new entry has its
+            now = f"{of.size} {of.mtime}" if of else f"{item.size} {item.modified}"
+            return self.known == "newer" and before.state == now
         target = self.work.target
         keeps = entry is not None and self.work.preserves and target and target.keeps_times
         return self.known == "newer" and before.modified >= (
@@ -273,9 +267,8 @@ class Job:
             with contextlib.suppress(FileNotFoundError):
                 for entry in Listed(self.sealed.new or self.sealed, target.opened).files():
                     state, sizes = f"{entry.size} {entry.mtime}", (entry.size, entry.sealed)
-                    self.journal.add(
-                        Done(entry.name, state, entry.mode, entry.mtime, *sizes, entry.head)
-                    )
+                    more = entry.mode, entry.mtime, *sizes, entry.head, entry.holes
+                    self.journal.add(Done(entry.name, state, *more))
             return
 
         def add(name: str, item: Item) -> None:
@@ -308,7 +301,9 @@ class Job:
         if self.work.in_place and self.work.target is not None:
             self._look_for_trees(self.work.target)
         if self.work.target is not None:
-            self.work.target.prepare(entry.name for entry in self._others if entry.kind == "folder")
+            self.work.target.prepare(
+                {entry.name: entry.mode for entry in self._others if entry.kind == "folder"}
+            )
         self._note_new_key()
         self.journal.begin()  # a key that opens no manifest leaves no journal that it opens
         if self.work.target is not None:
@@ -429,10 +424,8 @@ class Job:
                 self.journal.add(outcome.done)
                 if self._preparing:
                     continue
-                counts.done += 1
             else:
                 counts.failed += 1
-                counts.failed_bytes += outcome.item.size
                 counts.refused += isinstance(outcome.error, (wc.InvalidTag, FormatError))
             counts.done_bytes += outcome.item.size
             self.said("failed" if outcome.done is None else "done", outcome)
@@ -447,7 +440,7 @@ class Job:
                 return
         parts = self._look_for_strangers(target)
         entries = (
-            Entry(done.name, "file", done.mode, done.modified, done.size, done.sealed, done.head)
+            Entry(done.name, "file", *done[2:7], holes=bool(done.holes))
             for done in self.journal.rows(self._extension)
         )
 

@@ -4,7 +4,7 @@
 
     "warpcipher-journal-1\n", then parts, each: u64, big-endian, of the bytes that follow, and a
     file of the job's format under its key, whose plaintext is a JSON array of finished objects:
-    [name, state of the source, mode, modified, plain bytes, sealed bytes, head]
+    [name, state of the source, mode, modified, plain bytes, sealed bytes, head, holes]
 
 or an object with `notes` of the job. A later line replaces an earlier one of the same name. The
 context of a part is that of the job, 00, "warpcipher.job.v1/journal", 00, and the name of the job:
@@ -52,7 +52,8 @@ class JournalError(ValueError):
 
 class Done(NamedTuple):
     """A finished object: a line of the journal. state: of the source; size, sealed: bytes of
-    plaintext and of the encrypted form; head: of the encrypted form, as in the manifest."""
+    plaintext and of the encrypted form; head: of the encrypted form, holes: of the plaintext, as in
+    the manifest."""
 
     name: str
     state: str
@@ -61,6 +62,7 @@ class Done(NamedTuple):
     size: int
     sealed: int
     head: str
+    holes: bool = False
 
 
 class Journal:
@@ -78,7 +80,7 @@ class Journal:
         self._table.execute(f"PRAGMA cache_size = -{CACHE}")
         self._table.execute(
             "CREATE TABLE done (name BLOB PRIMARY KEY, state TEXT, mode INT, modified INT,"
-            " size INT, sealed INT, head TEXT) WITHOUT ROWID"
+            " size INT, sealed INT, head TEXT, holes INT) WITHOUT ROWID"
         )
         self._new: list[Done | dict[str, str]] = []
         self.notes: dict[str, str] = {}
@@ -185,7 +187,7 @@ class Journal:
         with self._table:
             self._table.execute("BEGIN")
             self._table.executemany(
-                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (os.fsencode(line.name), *line[1:])
                     for line in lines

@@ -18,7 +18,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import stores
@@ -159,15 +159,16 @@ def _walk(root: str, above: str, keys: frozenset[tuple[int, int]]) -> Iterator[I
         os.close(descriptor)
 
 
-def _folder(root: str, parts: tuple[str, ...], *, create: bool = False) -> int:
-    """A descriptor of a folder below a local root, which only itself may be a symbolic link."""
+def _folder(root: str, parts: tuple[str, ...], *, create: int = 0) -> int:
+    """A descriptor of a folder below a local root, which only itself may be a symbolic link.
+    create: makes those that are missing, with these permissions, less the umask's."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(root, flags)
     for part in parts:
         try:
             if create:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=folder)
+                    os.mkdir(part, create, dir_fd=folder)
             below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
             raise OSError(error.errno, error.strerror, os.path.join(root, *parts)) from None
@@ -324,12 +325,14 @@ class Target:
         """Whether outputs have the times of what they are made of."""
         return not stores.is_url(self.place_of_all)
 
-    def prepare(self, names: Iterable[str] = ()) -> None:
-        """Makes a local folder, and those of that names below it. Raises OSError."""
+    def prepare(self, modes: Mapping[str, int]) -> None:
+        """Makes a local folder, and those of that names below it, outer ones first, with these
+        permissions and the owner's own. Raises OSError."""
         if not stores.is_url(self.place_of_all):
-            os.makedirs(self.place_of_all, exist_ok=True)
-            for name in filter(None, names):
-                os.close(_folder(self.place_of_all, tuple(name.split("/")), create=True))
+            os.makedirs(self.place_of_all, modes.get("", 0o777) | 0o700, exist_ok=True)
+            for name in filter(None, modes):
+                parts = tuple(name.split("/"))
+                os.close(_folder(self.place_of_all, parts, create=modes[name] | 0o700))
 
     @contextlib.contextmanager
     def writing(
@@ -346,7 +349,7 @@ class Target:
         *above, last = name.split("/")
         if any(part in ("", ".", "..") for part in (*above, last)):
             raise OSError(errno.EINVAL, "this name of an object can be no name of a file", place)
-        folder = _folder(self.place_of_all, tuple(above), create=True)
+        folder = _folder(self.place_of_all, tuple(above), create=0o777)
         with NewFile(folder, last, place, 0o666) as new:
             mode = stat.S_IMODE(os.fstat(new.fileno()).st_mode)  # less the umask's part
             os.fchmod(new.fileno(), 0o600)

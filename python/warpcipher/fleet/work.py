@@ -19,7 +19,7 @@ from ..formats import FormatError, Options
 from ..formats.base import wipe
 from ..formats.rekey import Rekeyed, from_disk, rekey_to_object
 from ..formats.rewrap import NewHeader, new_header
-from ..formats.sealed import Probed, Sealed
+from ..formats.sealed import Sealed
 from ..formats.trees import Entry, head_of
 from .journal import Done
 from .places import Held, Item, Items, Target
@@ -53,17 +53,6 @@ class StoppedError(Exception):
 
 def never() -> bool:
     return False
-
-
-class ExchangedError(wc.InvalidTag):
-    """An object that is not the one which the manifest lists under its name. head: of it."""
-
-    def __init__(self, message: str, head: str) -> None:
-        super().__init__(message, head)
-        self.message, self.head = message, head
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class _Reader:
@@ -279,13 +268,12 @@ class Work:
             if not encrypts:
                 wipe(plain)
 
-    def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, head: bytes) -> Done:
-        mode, modified = NO_MODE if item.mode is None else item.mode, item.modified
+    def _done(self, item: Item, entry: Entry | None, size: int, sealed: int, begins: bytes) -> Done:
+        mode, modified, holes = NO_MODE if item.mode is None else item.mode, item.modified, False
         if entry is not None and self.changes_keys:
-            mode, modified = entry.mode, entry.mtime
-        return Done(
-            self.name_of(item.name), item.state, mode, modified, size, sealed, head_of(head)
-        )
+            mode, modified, holes = entry.mode, entry.mtime, entry.holes
+        name, head = self.name_of(item.name), head_of(begins)
+        return Done(name, item.state, mode, modified, size, sealed, head, holes)
 
     def _change(self, change: _Change) -> Done:
         item, entry, opened = change.item, change.entry, change.opened
@@ -427,18 +415,13 @@ class Work:
 
     def options_of(self, sealed: Sealed, item: Item, opened: Any) -> Options:
         """The options of an object, which is open."""
-        chosen = sealed.format
         if self.bound:
             return sealed.options_of(
                 item.name if self.task == "encrypt" else item.name.removesuffix(self.extension)
             )
-        if self.task == "encrypt" or not (chosen.takes_context and chosen.binds_chunks):
+        if self.task == "encrypt":
             return self.options
-        source = Probed(opened)
-        if sealed.opens(source.read_at, self.options):
-            return self.options
-        place = self.items.place(item.name)
-        return sealed.options_in_place(place, source, listed=self.checks_place) or self.options
+        return sealed.options_at(self.items.place(item.name), opened, listed=self.checks_place)
 
 
 def _compare_size(entry: Entry | None, size: int) -> None:
@@ -448,15 +431,13 @@ def _compare_size(entry: Entry | None, size: int) -> None:
 
 
 def _compare(entry: Entry | None, begins: bytes | memoryview, sealed: int | None = None) -> None:
-    """Raises ExchangedError where an object is not the one of the manifest. begins: its first
-    bytes; sealed: all of them, where no later check would miss some."""
-    head = head_of(bytes(begins))
-    if entry is not None and (head != entry.head or sealed not in (None, entry.sealed)):
-        raise ExchangedError(
+    """Raises InvalidTag where an object is not the one of the manifest. begins: its first bytes;
+    sealed: all of them, where no later check would miss some."""
+    if entry is not None and not entry.is_of(bytes(begins), sealed):
+        raise wc.InvalidTag(
             "exchanged or renamed, of another tree, of another time, or damaged: the manifest "
-            "lists another object there",
-            head,
+            "lists another object there"
         )
 
 
-__all__ = ["ExchangedError", "Outcome", "StoppedError", "Task", "Work"]
+__all__ = ["Outcome", "StoppedError", "Task", "Work"]

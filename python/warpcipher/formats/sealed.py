@@ -24,7 +24,7 @@ from .layout import FormatError
 from .short import decrypt_short, encrypt_short
 from .source import Regular, open_source
 from .stream import Progress, decrypt_stream, encrypt_stream
-from .trees import Manifest, ManifestError, context_of_file, context_of_manifest, head_of
+from .trees import Manifest, ManifestError, context_of_file, context_of_manifest
 
 if TYPE_CHECKING:
     from .base import Format, Options, ReadAt
@@ -238,6 +238,21 @@ class Sealed:
         """Writes a manifest or journal. Raises ManifestError, OSError."""
         self.seal_text(manifest.to_bytes(), context_of_manifest(self.options.context, kind), writer)
 
+    def options_at(
+        self, place: PathLike, source: Source, *, listed: bool = True, name: str | None = None
+    ) -> Options:
+        """The options of a file that is open: its own where they open it, else as
+        `options_in_place`. name: the only one that it may have in a tree, where that is known."""
+        if not (self.format.takes_context and self.format.binds_chunks):
+            return self.options
+        probed = Probed(source)
+        if self.opens(probed.read_at, self.options):
+            return self.options
+        if name is not None:
+            bound = self.options_of(name)
+            return bound if self.opens(probed.read_at, bound) else self.options
+        return self.options_in_place(place, probed, listed=listed) or self.options
+
     def options_in_place(
         self, place: PathLike, source: Probed | None = None, *, listed: bool = True
     ) -> Options | None:
@@ -292,7 +307,7 @@ class Sealed:
                 f"the file lies in the tree {tree!r}, whose manifest lists no file {name!r}: it "
                 "was renamed, moved or added"
             )
-        if source.size != entry.sealed or head_of(source.read_at(0, HEAD_SIZE)) != entry.head:
+        if not entry.is_of(source.read_at(0, HEAD_SIZE), source.size):
             raise wc.InvalidTag(
                 f"this is not the file that the manifest of the tree {tree!r} lists there: it "
                 "was exchanged, cut or damaged, or is of another time"

@@ -75,6 +75,10 @@ class Entry:
     target: str = ""
     holes: bool = False
 
+    def is_of(self, begins: bytes, sealed: int | None = None) -> bool:
+        """Whether this is the entry of an encrypted file, of its first bytes, and of that size."""
+        return head_of(begins) == self.head and sealed in (None, self.sealed)
+
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"name": self.name, "kind": self.kind}
         if self.kind == "link":

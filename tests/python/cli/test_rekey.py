@@ -255,17 +255,23 @@ def test_a_tree(folder: Path, new: tuple[str, str]) -> None:
 def test_a_tree_goes_on(folder: Path) -> None:
     command = ("rekey", "--key", "old", "--new-key", "new", "-o", "n", "t.cobblestone")
     run(*command, cwd=folder)
-    assert b"exists: use --update" in run(*command, cwd=folder, expect=2).stderr
-    first = (folder / "n/b/c.cobblestone").read_bytes()
-    (folder / "t/a").write_bytes(b"changed")
-    run("encrypt", "--update", "--key", "old", "t", cwd=folder)
-    run(*command[:1], "--update", *command[1:], cwd=folder)
-    assert (folder / "n/b/c.cobblestone").read_bytes() == first, "it was there"
-    run("decrypt", "--key", "new", "-o", "back", "n", cwd=folder)
-    assert content(folder / "back") == content(folder / "t")
+    first, journal = (folder / "n/b/c.cobblestone").read_bytes(), folder / "n/.warpcipher-journal"
+    for number, more in enumerate(((), ("--update",), ("--skip-existing",))):
+        (folder / "t/a").write_bytes(b"changed" * number)
+        run("encrypt", "--update", "--key", "old", "t", cwd=folder)
+        if more:  # else it goes on by its journal
+            journal.unlink()
+            done = run(*command, cwd=folder, expect=2)
+            assert b"holds objects already" in done.stderr
+        changed = run_json(*command, *more, cwd=folder)
+        assert (changed["objects"], changed["complete"]) == ((0, 3) if number == 2 else (1, 2))
+        assert (folder / "n/b/c.cobblestone").read_bytes() == first, "it was there"
+        if number < 2:
+            run("decrypt", "--key", "new", "-o", f"back{number}", "n", cwd=folder)
+            assert content(folder / f"back{number}") == content(folder / "t")
     (folder / "n/MANIFEST.warpcipher").unlink()
     shutil.rmtree(folder / "n/b")
-    run("rekey", "--skip-existing", *command[1:], cwd=folder)
+    run(*command, cwd=folder)
     run("check", "--key", "new", "n", cwd=folder)
 
 

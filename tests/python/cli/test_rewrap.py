@@ -60,7 +60,7 @@ def test_passphrases(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("-i", "me", "f.age"), 2, "give the new keys: one of"),
+        (("-i", "me", "f.age"), 2, "give the new key"),
         (("-R", "team", "f.age"), 2, "give an identity, with -i FILE"),
         (("-i", "you", "-R", "team", "f.age"), 3, "f.age: wrong key"),
         (("-i", "me", "-R", "reader.pub", "f.age"), 2, "the new keys are of format crypt4gh"),

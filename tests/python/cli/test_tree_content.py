@@ -159,10 +159,13 @@ def test_what_a_tree_keeps_and_what_it_does_not(tmp_path: Path) -> None:
         file.truncate(10_000_123)
     done = run("encrypt", "--key", "key", "t", cwd=tmp_path)
     assert done.stderr == b""
-    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tmp_path)
-    assert content_of(tmp_path / "back") == content_of(tmp_path / "t")
-    if (tmp_path / "t/sparse").stat().st_blocks * 512 < 10_000_000:
-        assert (tmp_path / "back/sparse").stat().st_blocks * 512 < 100_000
+    make_key(tmp_path, "new")
+    run("rekey", "--key", "key", "--new-key", "new", "t.cobblestone", "-o", "n", cwd=tmp_path)
+    for key, tree in (("key", "t.cobblestone"), ("new", "n")):
+        run("decrypt", "--key", key, tree, "-o", f"{key}.back", cwd=tmp_path)
+        assert content_of(tmp_path / f"{key}.back") == content_of(tmp_path / "t")
+        if (tmp_path / "t/sparse").stat().st_blocks * 512 < 10_000_000:
+            assert (tmp_path / f"{key}.back/sparse").stat().st_blocks * 512 < 100_000
     os.link(tmp_path / "t/sparse", tmp_path / "t/same")
     try:
         os.setxattr(tmp_path / "t/sparse", "user.note", b"x")

@@ -168,8 +168,8 @@ def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--new-key", "new"), 2, "give the file's keys"),
-        (("--key", "old"), 2, "give the new keys: one of"),
+        (("--new-key", "new"), 2, "give one key"),
+        (("--key", "old"), 2, "give the new key"),
         (
             ("--key", "old", "--new-key", "new", "--new-key-env", "X"),
             2,
