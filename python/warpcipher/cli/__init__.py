@@ -12,7 +12,7 @@ conflicts    refuses outputs that would replace the key, an input or another out
 folders      folders opened and made
 files        inputs and outputs: an output gets its name only when it is whole
 run          one run over files, of any command
-tree_run     the trees of a run; trees: their manifests
+tree_run     a run with trees; trees: their manifests
 report       the messages of a run
 """
 

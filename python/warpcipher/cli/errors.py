@@ -94,6 +94,9 @@ class EngineFailedError(CliError):
     exit_code = ENGINE
 
 
+LISTED = 5
+"""Names that an error shows."""
+
 Failures: TypeAlias = list[tuple[str, CliError]]
 """Paths, and what is wrong with each."""
 
@@ -118,6 +121,13 @@ def print_json(document: Any) -> None:
 
 def warn(message: str) -> None:
     click.echo(f"warpcipher: warning: {message}", err=True)
+
+
+def listed(names: list[str], count: int | None = None) -> str:
+    """The first of some names. count: of all, where these are only the first."""
+    some, count = names[:LISTED], len(names) if count is None else count
+    more = f" and {count - len(some)} more" if count > len(some) else ""
+    return ", ".join(map(shown, some)) + more
 
 
 def shown(path: PathLike) -> str:

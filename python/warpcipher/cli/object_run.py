@@ -6,6 +6,7 @@ with a journal and a report. The work is that of `warpcipher.fleet`."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 from warpcipher import InvalidTag, stores
@@ -43,6 +44,7 @@ from .errors import (
     CliError,
     NotAuthenticError,
     complain,
+    listed,
     shown,
     translate,
     usage,
@@ -79,7 +81,7 @@ class ObjectRun(Transfer):
     """One run over objects."""
 
     _doing: Work
-    _output: IO[str] | _Lines | None = None
+    _output: Any = None  # what --report writes to
 
     def _do_all(self) -> None:
         settings = self._settings
@@ -110,26 +112,26 @@ class ObjectRun(Transfer):
 
     def _pipe(self) -> None:
         """One object, from standard input or to standard output."""
-        (path,), output = self._settings.paths, self._settings.output
+        sealed, given = self._sealed, self._settings
+        (path,), output = given.paths, given.output
         self._refuse_terminal(to_standard=output == STANDARD)
         try:
             with contextlib.ExitStack() as stack:
-                options = self._sealed.options
+                options = sealed.options
                 source: Any = files.InputFile(0, "standard input")
                 target: Any = files.StandardOutput()
                 if path != STANDARD:
                     source = stack.enter_context(open_source(path))
                     if not self._encrypt:
-                        listed = not self._settings.no_manifest
-                        options = self._sealed.options_at(path, source, listed=listed)
+                        options = sealed.options_at(path, source, listed=not given.no_manifest)
                 if self._check:
                     target = files.Nowhere()
                 elif output is None or output.endswith("/"):
                     raise usage("name the object that standard input becomes with -o")
                 elif output != STANDARD:
                     _split_output(output)
-                    target = stack.enter_context(created(output, self._settings.force, None))
-                change = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
+                    target = stack.enter_context(created(output, given.force, None))
+                change = sealed.encrypt if self._encrypt else sealed.decrypt
                 change(source, target, options)
             self._report.add(source.size or 0)
         except Exception as error:
@@ -308,7 +310,7 @@ class ObjectRun(Transfer):
                     "--no-manifest decrypts the present objects, unchecked"
                 ) from None
             except Problems as error:
-                parts = (f"{what}: {_listed(*found)}" for what, found in error.faults.items())
+                parts = (f"{what}: {listed(*found)}" for what, found in error.faults.items())
                 raise NotAuthenticError(
                     f"{shown(job.work.items.place('').rstrip('/'))} does not match its manifest: "
                     + "; ".join(parts)
@@ -395,7 +397,8 @@ class ObjectRun(Transfer):
             if place == STANDARD:
                 self._output = sys.stdout
             elif place is not None and stores.is_url(place):
-                self._output = _Lines(stack.enter_context(stores.writing(place)))
+                upload: Any = stack.enter_context(stores.writing(place))
+                self._output = codecs.getwriter("ascii")(upload)
             elif place is not None:
                 self._output = stack.enter_context(open(place, "w", buffering=1))  # noqa: PTH123
             yield
@@ -419,21 +422,6 @@ def _split_output(output: str) -> tuple[str, str]:
     if stores.is_url(output) and not stores.is_url(folder):
         raise usage(f"{shown(output)} names no object: end a bucket or folder in /")
     return folder, name
-
-
-class _Lines:
-    """Lines of text that go to an object."""
-
-    def __init__(self, upload: stores.Upload) -> None:
-        self._upload = upload
-
-    def write(self, text: str) -> object:
-        return self._upload.write(text.encode())
-
-
-def _listed(names: list[str], count: int) -> str:
-    some = ", ".join(map(shown, names))
-    return some if count <= len(names) else f"{some} and {count - len(names)} more"
 
 
 __all__ = ["ObjectRun"]

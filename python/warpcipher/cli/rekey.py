@@ -110,7 +110,7 @@ class Rekey(Transfer):
         from warpcipher.formats.rekey import Rekeyed, from_disk
 
         output, new = cast("OutputFile", target), self._new
-        options = self._trees.options_of(job, source)
+        options = self._options_of(job, source)
         with steady(source.descriptor, os.fstat(source.descriptor)):
             file = io.FileIO(source.descriptor, closefd=False)
             try:
@@ -123,7 +123,7 @@ class Rekey(Transfer):
             with from_disk(output.fileno()) as written:
                 made.prove(written)
         source.count = source.size or 0  # read at many places, in any order
-        output.commit(*self._trees.attributes(job, source))
+        output.commit(*self._attributes(job, source))
 
 
 @command(NOT_AUTHENTIC, ENGINE)

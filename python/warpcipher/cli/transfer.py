@@ -12,15 +12,14 @@ from warpcipher.formats.sealed import Sealed
 
 from . import conflicts, errors, files, jobs, keys
 from .errors import ENGINE, NOT_AUTHENTIC, CliError, NotAuthenticError, as_usage, shown, usage, warn
-from .files import InputFile, OutputFile, Target
+from .files import InputFile, Target
 from .recipients import HEAD_SIZE, head_of
 from .report import Progress
-from .run import Run
 from .settings import Settings
-from .tree_run import Trees
+from .tree_run import TreeRun
 
 
-class Transfer(Run):
+class Transfer(TreeRun):
     """One run of `encrypt`, `decrypt` or `check`."""
 
     def __init__(self, settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> None:
@@ -31,7 +30,6 @@ class Transfer(Run):
         self._format = wc.formats.resolve(settings.format_name, key)
         self._sealed = Sealed(key, self._format, options)
         super().__init__(settings, self._format.name)
-        self._trees = Trees(settings, self._sealed, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
 
@@ -125,12 +123,12 @@ class Transfer(Run):
 
     def _choose(self, plan: jobs.Plan) -> list[jobs.Job]:
         """The files that an earlier run has left to do."""
-        self._trees.open(plan)
+        self._open_trees(plan)
         if not self._settings.goes_on:
             return plan.jobs
         waiting = []
         for job in plan.jobs:
-            replace, reason = self._trees.decide(job)
+            replace, reason = self._decide(job)
             if replace:
                 self._replace.add(job)
             if not reason:
@@ -140,15 +138,6 @@ class Transfer(Run):
             else:
                 self._report.skip(job.path, reason)
         return waiting
-
-    def _make_folders(self, plan: jobs.Plan) -> None:
-        self._trees.make_roots(plan)
-
-    def _finish(self, plan: jobs.Plan) -> None:
-        self._trees.finish(plan)
-
-    def _save(self) -> None:
-        self._trees.save()
 
     def _close(self) -> None:
         self._sealed.wipe()
@@ -162,23 +151,19 @@ class Transfer(Run):
     def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
         try:
             do = self._sealed.encrypt if self._encrypt else self._sealed.decrypt
-            options = self._trees.options_of(job, source)
-            do(source, self._trees.sink(job, target), options, progress.at)
+            options = self._options_of(job, source)
+            do(source, self._sink(job, target), options, progress.at)
         except Exception as error:
             self._came_out = target.count > 0
             self._hint(error, source)
             raise
-        self._trees.check_size(job, target.count)
-        target.commit(*self._trees.attributes(job, source))
+        self._check_size(job, target.count)
+        target.commit(*self._attributes(job, source))
         if change := source.change():
             progress.say(
                 f"warpcipher: warning: {shown(source.path)}: changed while it was read "
                 f"({change}): its output holds the bytes that were read"
             )
-
-    def _done(self, job: jobs.Job, source: InputFile, target: Target) -> None:
-        if isinstance(target, OutputFile):
-            self._trees.add(job, source, target)
 
     def _plain_bytes(self, source: InputFile, target: Target) -> int:
         return source.count if self._encrypt else target.count

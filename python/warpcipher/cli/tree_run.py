@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import warpcipher as wc
 from warpcipher._tree_names import NAME, is_own, root_above
@@ -15,8 +15,8 @@ from warpcipher.formats.source import Regular
 
 from . import errors, files, folders, jobs
 from .errors import CliError, complain, counted, shown, translate, usage, warn
-from .files import Kept, OutputFile, Target, WithHoles, exists
-from .report import Report
+from .files import OutputFile, Target, WithHoles, exists
+from .run import Run
 from .settings import Settings
 
 # Most runs have no tree: imports that only trees need wait for one.
@@ -53,23 +53,16 @@ def _tell_what_is_lost(tree: jobs.Tree) -> None:
         warn(f"{name}: its encrypted tree does not keep {', '.join(parts)}: a tar archive does")
 
 
-class Trees:
-    """The trees of one run of `encrypt`, `decrypt` or `check`; it reports faults."""
+class TreeRun(Run):
+    """A run of `encrypt`, `decrypt` or `check`, as far as its trees go."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        sealed: Sealed,
-        report: Report,
-        kept: Kept,
-        task: Literal["encrypt", "decrypt", "check"],
-    ) -> None:
-        self._settings = settings
-        self._sealed = sealed
-        self._report = report
-        self._kept = kept
-        self._encrypt = task == "encrypt"
-        self._check = task == "check"
+    _settings: Settings
+    _sealed: Sealed
+    _encrypt: bool
+    _check: bool
+
+    def __init__(self, settings: Settings, format_name: str) -> None:
+        super().__init__(settings, format_name)
         self._locked: set[str] = set()
         self._growing: dict[jobs.Tree | None, Growing] = {}
         self._whole: dict[jobs.Tree | None, Whole] = {}
@@ -87,19 +80,16 @@ class Trees:
             return False
         return chosen.binds_chunks or bool(tree.source) or len(tree.folders) > 1
 
-    def add(self, job: jobs.Job, source: files.InputFile, output: OutputFile) -> None:
-        """A file is done."""
-        if job.tree in self._growing:
-            self._growing[job.tree].add(job, source, output)
+    def _done(self, job: jobs.Job, source: files.InputFile, target: Target) -> None:
+        if job.tree in self._growing and isinstance(target, OutputFile):
+            self._growing[job.tree].add(job, source, target)
 
-    def save(self) -> None:
-        """Keeps the finished part of a run that ends with an error, which counts more than one
-        here."""
-        with contextlib.suppress(Exception):
+    def _save(self) -> None:
+        with contextlib.suppress(Exception):  # the error that ends the run counts more
             for growing in self._growing.values():
                 growing.save()
 
-    def open(self, plan: jobs.Plan) -> None:
+    def _open_trees(self, plan: jobs.Plan) -> None:
         """Finds the manifests of trees. One that does not match is left out of the run."""
         if not plan.trees:
             return
@@ -155,7 +145,7 @@ class Trees:
                 "name another output, or leave --no-manifest out"
             )
 
-    def decide(self, job: jobs.Job) -> tuple[bool, str]:
+    def _decide(self, job: jobs.Job) -> tuple[bool, str]:
         """Whether the output may be replaced, and why there is nothing to do ("": there is)."""
         update = self._settings.update
         if job.tree in self._growing:
@@ -179,13 +169,13 @@ class Trees:
             return True, ""
         return False, "complete" if update else DIFFERS
 
-    def make_roots(self, plan: jobs.Plan) -> None:
+    def _make_folders(self, plan: jobs.Plan) -> None:
         if self._check:
             return
         if plan.folder is not None:
             folders.make_folder(plan.folder)
         for tree in plan.trees:
-            if not self.is_left_out(tree):
+            if not self._is_left_out(tree):
                 self._make_root(tree.target)
 
     def _make_root(self, path: str) -> None:
@@ -198,11 +188,11 @@ class Trees:
                 )
         os.close(folders.open_folder(path, (), create=True))
 
-    def is_left_out(self, tree: jobs.Tree) -> bool:
+    def _is_left_out(self, tree: jobs.Tree) -> bool:
         """Whether a tree does not match its manifest."""
         return self._binds(tree) and tree not in self._growing and tree not in self._whole
 
-    def options_of(self, job: jobs.Job, source: files.InputFile) -> wc.formats.Options:
+    def _options_of(self, job: jobs.Job, source: files.InputFile) -> wc.formats.Options:
         """The options of a file: its name is in the context where its tree has a manifest."""
         if job.tree in self._whole:
             self._whole[job.tree].look_again(job, source.descriptor)
@@ -217,7 +207,7 @@ class Trees:
         file = Regular(source.descriptor, closefd=False)
         return self._sealed.options_at(source.path, file, listed=listed, name=name)
 
-    def attributes(
+    def _attributes(
         self, job: jobs.Job, source: files.InputFile
     ) -> tuple[int | None, tuple[int, int] | None]:
         """The mode and times that the output gets."""
@@ -227,13 +217,13 @@ class Trees:
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
 
-    def sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
+    def _sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
         """The target of the plaintext of a file: holes stay holes."""
         entry = self._entry(job)
         holes = entry is not None and entry.holes and isinstance(target, OutputFile)
         return WithHoles(target) if holes else target  # type: ignore[arg-type]
 
-    def check_size(self, job: jobs.Job, count: int) -> None:
+    def _check_size(self, job: jobs.Job, count: int) -> None:
         """Compares the bytes of plaintext of a file of a tree with its manifest's. Raises
         CliError."""
         entry = self._entry(job)
@@ -243,14 +233,14 @@ class Trees:
                 f"its tree says {entry.size}: a holder of the key changed one of the two"
             )
 
-    def finish(self, plan: jobs.Plan) -> None:
+    def _finish(self, plan: jobs.Plan) -> None:
         """Trees get their empty folders, links and manifest; folders their modes and times."""
         if self._check:
             return
         if self._report.failures:
             folders.remove_empty()
         for tree in plan.trees:
-            if self.is_left_out(tree) or not os.path.isdir(tree.target):
+            if self._is_left_out(tree) or not os.path.isdir(tree.target):
                 continue
             for name in self._folders_of(tree):
                 os.close(folders.open_folder(tree.target, folders.parts_of(name), create=True))
@@ -260,7 +250,7 @@ class Trees:
                 failed = bool(self._report.failures)
                 self._growing[tree].finish(deletes=self._settings.delete and not failed)
         for tree in plan.trees:
-            if not self.is_left_out(tree):
+            if not self._is_left_out(tree):
                 self._finish_folders(tree)
 
     def _folders_of(self, tree: jobs.Tree) -> dict[str, jobs.Attributes]:

@@ -25,7 +25,7 @@ from warpcipher.formats.sealed import Sealed, open_regular
 from warpcipher.formats.trees import NAMES, Entry, Manifest, ManifestError, head_of
 
 from . import folders
-from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
+from .errors import CliError, NotAuthenticError, counted, listed, shown, translate, usage, warn
 from .files import Kept, OutputFile, check_target
 from .jobs import Attributes, Job, Naming, Place, Tree, find_tree
 from .process import remove
@@ -33,8 +33,6 @@ from .process import remove
 LEAST_SECONDS = 1.0
 """Between two writes of a journal, and at least SHARE times the time of the last one."""
 SHARE = 20
-SHOWN = 5
-"""Names of each kind that an error shows."""
 
 
 def read(sealed: Sealed, root: str, kind: str) -> Manifest | None:
@@ -119,7 +117,7 @@ class Growing:
         if strange:
             raise usage(
                 f"{shown(target)} holds files that would not belong to the tree: "
-                f"{_listed(strange)}: name a new folder, or take --no-manifest"
+                f"{listed(strange)}: name a new folder, or take --no-manifest"
             )
         files = {job.name for job in self.tree.jobs}
         self._find_gone(files)
@@ -128,7 +126,7 @@ class Growing:
         if self._gone:
             warn(
                 f"{shown(target)} keeps files that the source does not have any more: "
-                f"{_listed([entry.name for entry in self._gone])}: --delete removes "
+                f"{listed([entry.name for entry in self._gone])}: --delete removes "
                 f"{'it' if len(self._gone) == 1 else 'them'}"
             )
         for names, kind in (
@@ -277,7 +275,7 @@ class Whole:
         if problems:
             raise NotAuthenticError(
                 f"{shown(tree.source)} does not match its manifest, and nothing is decrypted: "
-                + "; ".join(f"{what}: {_listed(names)}" for what, names in problems.items())
+                + "; ".join(f"{what}: {listed(names)}" for what, names in problems.items())
                 + "; --no-manifest decrypts the present files, unchecked"
             )
 
@@ -383,18 +381,13 @@ def _why_without(tree: Tree) -> str:
     if inside:
         return (
             f"has no manifest, and holds {counted(len(inside), 'tree')} that "
-            f"{'has' if len(inside) == 1 else 'have'} one: name {_listed(inside)} by itself"
+            f"{'has' if len(inside) == 1 else 'have'} one: name {listed(inside)} by itself"
         )
     return (
         f"has no manifest ({NAME}): it was removed, the tree was encrypted without one, or the run "
         "that encrypted it did not end: then run that again with --skip-existing; --no-manifest "
         "decrypts the present files, unchecked"
     )
-
-
-def _listed(names: list[str]) -> str:
-    some = ", ".join(shown(name) for name in names[:SHOWN])
-    return f"{some} and {len(names) - SHOWN} more" if len(names) > SHOWN else some
 
 
 def _target(folder: int, name: str) -> str | None:
