@@ -238,7 +238,7 @@ class Report:
                 "ok": not self.failures,
                 **(
                     {"results": [asdict(result) for result in self.results]}
-                    if self.since is None
+                    if self.since is None or self.planned is not None
                     else {"objects": self.done, "bytes": self.size, "failed": self._count("failed")}
                 ),
                 "failures": [

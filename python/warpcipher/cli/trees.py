@@ -22,7 +22,14 @@ from warpcipher._new_file import unfinished
 from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats import FormatError
 from warpcipher.formats.sealed import Sealed, open_regular
-from warpcipher.formats.trees import NAMES, Entry, Manifest, ManifestError, head_of
+from warpcipher.formats.trees import (
+    NAMES,
+    Entry,
+    Manifest,
+    ManifestError,
+    foreign_manifest,
+    head_of,
+)
 
 from . import folders
 from .errors import CliError, NotAuthenticError, counted, listed, shown, translate, usage, warn
@@ -43,10 +50,7 @@ def read(sealed: Sealed, root: str, kind: str) -> Manifest | None:
     except ManifestError as error:
         raise NotAuthenticError(f"{shown(path)}: {error}") from None
     except (InvalidTag, FormatError):
-        raise NotAuthenticError(
-            f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
-            "changed: nothing of the tree is trusted"
-        ) from None
+        raise NotAuthenticError(foreign_manifest(shown(path), kind)) from None
 
 
 class Growing:

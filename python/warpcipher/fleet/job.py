@@ -23,7 +23,7 @@ from .._tree_names import NAME, is_own, is_part
 from ..formats import FormatError
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
-from ..formats.trees import Entry
+from ..formats.trees import Entry, ManifestError, foreign_manifest
 from ..formats.whole import Digested, read_whole
 from .filters import Filter
 from .journal import Done, Journal
@@ -163,9 +163,11 @@ class Job:
         """The manifest of the tree that is decrypted or checked. Raises as `Listed`."""
         try:
             return Listed(self.sealed, self.work.items.opened)
-        except wc.InvalidTag:
-            if not (self.work.in_place and self.journal.found and self.sealed.new):
+        except (wc.InvalidTag, FormatError) as error:
+            if isinstance(error, ManifestError):
                 raise
+            if not (self.work.in_place and self.journal.found and self.sealed.new):
+                raise wc.InvalidTag(foreign_manifest(self.work.items.place(NAME))) from None
             # A run that was killed at its end has written the new one.
             return Listed(self.sealed.new, self.work.items.opened)
 

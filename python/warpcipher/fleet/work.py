@@ -55,41 +55,31 @@ def never() -> bool:
     return False
 
 
-class _Reader:
-    """The bytes of an object, counted, with the first of them. It ends when the job does."""
+class _Counted:
+    """An object that is read or written, its bytes counted, with the first of them; None: nowhere.
+    It ends when the job does."""
 
-    def __init__(self, source: Any, stopped: Callable[[], bool]) -> None:
-        self._source, self._stopped = source, stopped
-        self.size = source.size
+    def __init__(self, file: Any, stopped: Callable[[], bool] = never) -> None:
+        self._file, self._stopped = file, stopped
+        self.size = getattr(file, "size", None)
         self.count = 0
         self.head = b""
 
     def readinto(self, buffer: memoryview, /) -> int:
         if self._stopped():
             raise StoppedError
-        count: int = self._source.readinto(buffer)
-        if len(self.head) < HEAD_SIZE:
-            self.head += bytes(buffer[: min(count, HEAD_SIZE - len(self.head))])
-        self.count += count
-        return count
-
-
-class _Writer:
-    """The same for what is written; None: nowhere."""
-
-    def __init__(self, target: Any, stopped: Callable[[], bool] = never) -> None:
-        self._target, self._stopped = target, stopped
-        self.count = 0
-        self.head = b""
+        return self._add(buffer[: self._file.readinto(buffer)])
 
     def write(self, data: memoryview, /) -> int:
         if self._stopped():
             raise StoppedError
-        count = len(data) if self._target is None else self._target.write(data)
+        return self._add(data if self._file is None else data[: self._file.write(data)])
+
+    def _add(self, data: memoryview) -> int:
         if len(self.head) < HEAD_SIZE:
-            self.head += bytes(data[: min(count, HEAD_SIZE - len(self.head))])
-        self.count += count
-        return int(count)
+            self.head += bytes(data[: HEAD_SIZE - len(self.head)])
+        self.count += len(data)
+        return len(data)
 
 
 class _Change(NamedTuple):
@@ -226,9 +216,9 @@ class Work:
             options = self.options_of(sealed, item, opened)
             if isinstance(opened, Held):
                 return self._do_short(sealed, item, entry, options, opened.view)
-            source = _Reader(opened, stopped)
+            source = _Counted(opened, stopped)
             with self._writing(item, entry) as target:
-                writer = _Writer(target)
+                writer = _Counted(target)
                 if self.task == "encrypt":
                     sealed.encrypt(source, writer, options)
                     sizes, head = (source.count, writer.count), writer.head
@@ -300,8 +290,8 @@ class Work:
         if self.task == "rekey":
             opened.seek(0)
             try:
-                writer = _Writer(None)
-                new.decrypt(_Reader(opened, change.stopped), writer, options)
+                writer = _Counted(None)
+                new.decrypt(_Counted(opened, change.stopped), writer, options)
                 _compare_size(change.entry, writer.count)
             except (wc.InvalidTag, FormatError):
                 return False
@@ -312,7 +302,7 @@ class Work:
         sealed, new, item, entry, opened, stopped = change
         place = self._output_place(item)
         options = new.options_of(self.name_of(item.name)) if self.bound else new.options
-        writers: list[_Writer] = []
+        writers: list[_Counted] = []
 
         def check() -> None:  # a store reads the version that it was asked for
             may_change = self.in_place or item.mode is not None
@@ -322,7 +312,7 @@ class Work:
         with sealed.opened(opened, self.options_of(sealed, item, opened)) as text:
 
             def encrypted(target: Any) -> Rekeyed:
-                writers.append(writer := _Writer(target, stopped))
+                writers.append(writer := _Counted(target, stopped))
                 made = Rekeyed(text, writer, new.key, new.format, options)
                 _compare_size(entry, made.size)
                 return made
@@ -351,12 +341,12 @@ class Work:
     def _put_header(self, change: _Change, made: NewHeader) -> tuple[int, bytes]:
         """Writes an object with another header; returns its bytes, and the first of these."""
         item, is_text = change.item, made.write_text is not None
-        texts: list[_Writer] = []
+        texts: list[_Counted] = []
 
         @contextlib.contextmanager
         def writing() -> Iterator[Any]:
             with self._writing(item, change.entry) as target:
-                texts.append(_Writer(target, change.stopped))
+                texts.append(_Counted(target, change.stopped))
                 yield texts[0] if is_text else target
                 if item.mode is not None and self.items.again(item).state != item.state:
                     raise OSError(errno.ESTALE, CHANGED)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._tree_names import HEAD_SIZE, JOURNAL, NAME
+from ..stores.store import shown
 from .layout import FormatError
 
 LABEL = "warpcipher.tree.v1"
@@ -40,6 +41,14 @@ def context_of_file(context: bytes, name: str) -> bytes:
 def context_of_manifest(context: bytes, kind: str) -> bytes:
     """The context of NAME (kind "manifest") and of JOURNAL (kind "journal")."""
     return context + b"\0" + f"{LABEL}/{kind}".encode() + b"\0"
+
+
+def foreign_manifest(place: str, kind: str = "manifest") -> str:
+    """Why the file there is not taken for a manifest."""
+    return (
+        f"{shown(place)} is not the {kind} of a tree with this key and context, or was changed: "
+        "nothing of the tree is trusted"
+    )
 
 
 def is_file_name(text: str) -> bool:
