@@ -17,9 +17,9 @@ if(WARPCIPHER_SANITIZE STREQUAL "thread")
   add_link_options(-fsanitize=thread)
 elseif(WARPCIPHER_SANITIZE)
   # For the whole build. Without `enum`: a C caller may pass any number for an enumeration, and the C ABI looks. Without
-  # `null` and `object-size`: AddressSanitizer stops at the same accesses, and each costs code at every one.
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize=enum,null,object-size -fno-sanitize-recover=all
-                      -fno-omit-frame-pointer)
+  # `null`, `object-size` and `pointer-overflow`: AddressSanitizer stops at the same accesses, and each costs code at every one.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=enum,null,object-size,pointer-overflow
+                      -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
 

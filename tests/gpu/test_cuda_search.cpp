@@ -107,8 +107,10 @@ void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
   const KeyNumber first(granule * random_below(3) + random_below(granule));
   const auto test = make_test(*space, first, c.decrypt, c.known_bits);
   require(DesSearch::passes(*space, *test, shape) > 0, what + ": no kernel");
-  DesSearch search(space, test, shape, std::span(&policy, 1));
-  if (c.known_bits < 20) return check_range(search, *space, *test, first, granule + random_below(granule), what);
+  if (c.known_bits < 20) {
+    DesSearch search(space, test, shape, std::span(&policy, 1));
+    return check_range(search, *space, *test, first, granule + random_below(granule), what);
+  }
 
   // The first, the last, and each lane, turn, thread and block.
   const std::uint64_t range = 2 * granule;
