@@ -71,7 +71,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 
 @click.group(
     cls=Group,
-    epilog=errors.EPILOG,
+    epilog=errors.EPILOG_OF_ALL,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

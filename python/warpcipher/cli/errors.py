@@ -57,8 +57,9 @@ def _meaning(text: str, who: str) -> str:
     return own[0].removeprefix(f"{who}: ") if own else text
 
 
-EPILOG = epilog(*_OF_FEW)
-"""Of the group: all of them."""
+EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
+"""Of commands that work on files."""
+EPILOG_OF_ALL = epilog(*_OF_FEW)
 
 
 # Options by their parameter's name that are given once: a key, passphrase or output that is passed

@@ -12,7 +12,7 @@ import click
 import warpcipher as wc
 
 from . import jobs, keygen, keys, names, recipients
-from .errors import ENGINE, NOT_AUTHENTIC, Command, Group, epilog, usage
+from .errors import EPILOG, Command, Group, epilog, usage
 from .files import open_output
 from .options import argument, in_section, option, with_options
 from .run import TELLING
@@ -22,7 +22,6 @@ from .transfer import Transfer
 if TYPE_CHECKING:
     from warpcipher.formats.openssl import Password
 
-EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 _CIPHER = (
     option(
         "--algorithm NAME",

@@ -160,7 +160,7 @@ def _blocks(algorithm: Algorithm, pair: Pair) -> list[BlockPair]:
             "ciphertext"
         )
     if mode in ("ecb", "cbc") and len(ciphertext) % size:
-        raise ValueError(f"the ciphertext has {len(ciphertext)} bytes, no multiple of {size}")
+        raise ValueError(f"the ciphertext has {len(ciphertext)} bytes, not a multiple of {size}")
     if iv is not None and (mode == "ecb" or len(iv) != size):
         expected = "ECB takes none" if mode == "ecb" else f"expected {size}"
         raise ValueError(f"the IV has {len(iv)} bytes: {expected}")

@@ -80,7 +80,7 @@ def test_page_has_every_command_and_exit_code() -> None:
         assert f"| `{command}" in page
     rows = [
         re.split(r" {2,}", line.strip(), maxsplit=1)
-        for line in errors.EPILOG.splitlines()[3:]
+        for line in errors.EPILOG_OF_ALL.splitlines()[3:]
         if line
     ]
     assert len(rows) > 5

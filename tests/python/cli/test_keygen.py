@@ -167,6 +167,8 @@ def test_key_may_come_from_a_pipe(tmp_path: Path) -> None:
 
 
 def test_help_names_no_option_of_other_commands(tmp_path: Path) -> None:
+    for group in ("parquet", "raw", "rewrap"):
+        assert b"checkpoint" not in run(group, "--help", cwd=tmp_path).stdout
     text = b" ".join(run("keygen", "--help", cwd=tmp_path).stdout.split())
     assert b"encrypt the key with a passphrase" in text
     assert b"with -i" not in text

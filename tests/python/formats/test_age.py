@@ -240,6 +240,7 @@ def test_texts_of_keys() -> None:
     assert age.Identity.parse(ME.to_text()) == ME
     for text, says in (
         (ME.to_text(), "identity was given for a recipient"),
+        ("AGE-SECRET-KEY-PQ-1QQQQ", "identity was given for a recipient"),
         (str(ME.recipient)[:-1], "checksum"),
         (str(ME.recipient).upper(), "58 lower-case"),
         ("age1pq1" + "q" * 60, "post-quantum key was given"),
@@ -253,6 +254,7 @@ def test_texts_of_keys() -> None:
             age.Recipient.parse(text)
     for text, says in (
         (str(ME.recipient), "a recipient was given for an identity"),
+        ("age1pq1qqqq", "a recipient was given for an identity"),
         (ME.to_text().lower(), "58 upper-case"),
         (ME.to_text()[:-2], "checksum"),
         ("AGE-SECRET-KEY-PQ-1QQQQ", "post-quantum key was given"),

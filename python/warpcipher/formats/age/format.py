@@ -92,7 +92,8 @@ class Age(Format):
 
     name = "age"
     description = (
-        "age, ChaCha20-Poly1305 in chunks of 64 KiB, for X25519 and SSH keys or a passphrase"
+        "age, ChaCha20-Poly1305 in chunks of 64 KiB, for X25519, post-quantum and SSH keys, or a "
+        "passphrase"
     )
     found_by_key = True
     extension = ".age"

@@ -35,7 +35,7 @@ IDENTITY_PREFIX = "age-secret-key-pq-"
 
 
 def _hpke() -> Any:
-    says = "post-quantum keys of age need the package cryptography, 50 or later"
+    says = "post-quantum keys of age need cryptography 50 or later: pip install -U cryptography"
     return _later.needed("cryptography.hazmat.primitives.hpke", says)
 
 

@@ -53,7 +53,7 @@ _OTHER_IDENTITIES = (("AGE-PLUGIN-", "an identity of a plugin of age"),)
 
 
 def _refuse_others(text: str) -> None:
-    if require_text("the key", text).startswith(("age1pq1", "AGE-SECRET-KEY-PQ-1")):
+    if text.startswith(("age1pq1", "AGE-SECRET-KEY-PQ-1")):
         raise ValueError(
             "a post-quantum key was given for one of X25519: HybridRecipient and HybridIdentity "
             "read it"
@@ -102,12 +102,12 @@ class Recipient:
     @classmethod
     def parse(cls, text: str) -> Recipient:
         """From text such as age1... Raises ValueError."""
-        _refuse_others(text)
-        if text.upper().startswith(IDENTITY_PREFIX.upper()):
+        if require_text("the key", text).upper().startswith(IDENTITY_PREFIX.upper()):
             raise ValueError(
                 "an identity was given for a recipient: it is secret; -i takes it, and "
                 "`warpcipher keygen --public FILE` prints its recipient, age1..."
             )
+        _refuse_others(text)
         expected = "expected age1 and 58 lower-case characters"
         return cls(decoded(text, RECIPIENT_PREFIX, "not a recipient of age", expected))
 
@@ -146,9 +146,9 @@ class Identity(Uncopied):
     @classmethod
     def parse(cls, text: str) -> Identity:
         """From text such as AGE-SECRET-KEY-1... Raises ValueError, which shows nothing of it."""
-        _refuse_others(text)
-        if text.startswith("age1"):
+        if require_text("the key", text).startswith("age1"):
             raise ValueError("a recipient was given for an identity: public, it opens nothing")
+        _refuse_others(text)
         expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
         return cls(decoded(text, IDENTITY_PREFIX.upper(), "not an identity of age", expected))
 
