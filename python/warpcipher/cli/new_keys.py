@@ -68,14 +68,13 @@ class NewKeys:
 
 @dataclass(kw_only=True)
 class RekeySettings(Settings):
-    """The options of a run, as given. wraps: of `rewrap`."""
+    """The options of a run, as given."""
 
     new: NewKeys
     new_format: str
     new_context: str | None
     new_armor: bool
     in_place: bool
-    wraps: bool = False
 
     @property
     def is_job(self) -> bool:

@@ -89,20 +89,17 @@ class ObjectKeys(ObjectRun):
                 f"{self._new.format.name}: name the new ones with -o"
             )
         for path in self._how.paths:
-            if not (stores.is_url(path) or self._how.cluster or self._how.wraps):
-                why = "is a directory: name the new tree with -o, and remove the old one when it is"
-                kind = (
-                    f"{why} there" if is_prefix(path) else "is not a URL: give URLs only, or none"
-                )
-                raise usage(f"{shown(path)} {kind}")
-            if is_prefix(path):
+            is_many = is_prefix(path)
+            if not (is_many or stores.is_url(path) or self._how.cluster):
+                raise usage(f"{shown(path)} is a file: give URLs and folders only, or none")
+            if is_many:
                 require_no_tree_at(path.removesuffix("/"))  # the job itself looks below it
                 journal = self._how.journal or join(path, f"{JOURNAL}-{self._task}")
                 plan = Plan(Items({"": path}, frozenset({""})), path, journal=journal)
                 with contextlib.suppress(FileNotFoundError):
                     item_of(join(path, NAME), NAME)
                     # After a kill of `rekey` only a secret key shows that an object is this job's.
-                    has_key = self._how.wraps or self._new.format.takes_context
+                    has_key = self._task == "rewrap" or self._new.format.takes_context
                     plan.tree = has_key and not self._how.no_manifest
                 self._refuse_keep(plan)
                 if plan.tree and self._how.filters:

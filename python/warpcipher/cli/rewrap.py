@@ -95,7 +95,7 @@ def rewrap(
         made = _rewrap_keyset(path, new_kms, output, force, given, keep)
     else:
         given |= {"new": NewKeys.take(given), "new_format": "auto", "new_armor": False}
-        given |= {"in_place": output is None, "new_context": None, "wraps": True, **told}
+        given |= {"in_place": output is None, "new_context": None, **told}
         given |= {"paths": (path,), "output": output, "files_from": None, "null": False}
         given |= {"force": force, "format_name": format_name, "engine": "auto"}
         how = RekeySettings.of(given, decrypts=True)

@@ -252,6 +252,19 @@ def test_a_tree(folder: Path, new: tuple[str, str]) -> None:
     assert b"missing: a" in run("check", *reads, "n", cwd=folder, expect=3).stderr
 
 
+def test_a_tree_in_place(folder: Path) -> None:
+    before, there = content(folder / "t.cobblestone"), names(folder)
+    run("rekey", "--key", "old", "--new-key", "new", "--in-place", "t.cobblestone", cwd=folder)
+    now = content(folder / "t.cobblestone")
+    assert names(folder) == there
+    assert [name for name in now if now[name] != before[name]] == [
+        name for name in before if name.endswith((".cobblestone", ".warpcipher"))
+    ]
+    run("check", "--key", "old", "t.cobblestone", cwd=folder, expect=3)
+    run("decrypt", "--key", "new", "-o", "back", "t.cobblestone", cwd=folder)
+    assert content(folder / "back") == content(folder / "t")
+
+
 def test_a_tree_goes_on(folder: Path) -> None:
     command = ("rekey", "--key", "old", "--new-key", "new", "-o", "n", "t.cobblestone")
     run(*command, cwd=folder)
@@ -304,7 +317,7 @@ def test_a_damaged_file_of_a_tree(folder: Path) -> None:
             2,
             "give one of -o PATH",
         ),
-        (("--key", "old", "--new-key", "new", "--in-place", "t.cobblestone"), 2, "is a directory"),
+        (("--key", "old", "-R", "team", "--in-place", "t.cobblestone"), 2, "keep the suffix"),
         (("--key", "old", "--new-key", "new", "-o", "-", "f.cobblestone"), 2, "read back"),
         (("--key", "old", "--new-key", "new", "--in-place", "-"), 2, "read back"),
         (("--key", "old", "-R", "team", "--in-place", "f.cobblestone"), 2, "suffix of cobblestone"),

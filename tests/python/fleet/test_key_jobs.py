@@ -293,7 +293,7 @@ def test_what_is_not_changed_in_place(store: StepStore) -> None:
     do("rekey", "--key", "key", "-i", "me", "--in-place", "step://age", "local", expect=2)
     text = do("rekey", "--key", "key", "-r", str(ME.recipient), "--in-place", "step://in", expect=2)
     assert "keep the suffix" in text
-    assert "not a URL" in do(*REKEY, "--in-place", "step://in", "key", expect=2)
+    assert "URLs and folders only" in do(*REKEY, "--in-place", "step://in", "key", expect=2)
     assert "no wrapping key" in do(
         *("rewrap", "--key", "key", "--new-key", "other", "step://cobblestone"),
         *("-o", "step://new"),
