@@ -115,6 +115,27 @@ class _Listing:
         self._ended.set()
 
 
+def _joined(
+    objects: Iterable[Item | Skipped], entries: Iterable[Any], extension: str
+) -> Iterator[tuple[Any, Any]]:
+    """Objects, and entries of a manifest or of a journal, that belong together, as both come in
+    order; None: there is none."""
+    objects, entries = iter(objects), iter(entries)
+    item, entry = next(objects, None), next(entries, None)
+    while item is not None or entry is not None:
+        here = None if item is None else order(item.name, "")
+        there = None if entry is None else order(entry.name, extension)
+        if there is None or (here is not None and here < there):
+            yield item, None
+            item = next(objects, None)
+        elif here is None or there < here:
+            yield None, entry
+            entry = next(entries, None)
+        else:
+            yield item, entry if isinstance(item, Item) else None
+            item, entry = next(objects, None), next(entries, None)
+
+
 @dataclass
 class Job:
     """A job over many objects.
@@ -190,7 +211,7 @@ class Job:
             names, count = faults.get(what, ([], 0))
             faults[what] = ([*names, name] if count < SHOWN else names, count + 1)
 
-        for item, entry in self._joined(manifest):
+        for item, entry in _joined(self.listed(), manifest.files(), self.work.extension):
             if entry is None:
                 note("added", item.name.removesuffix(self.work.extension))
             elif item is None:
@@ -200,41 +221,19 @@ class Job:
         if faults:
             raise Problems(faults)
 
-    def _joined(self, manifest: Listed) -> Iterator[tuple[Any, Entry | None]]:
-        """Objects and entries that belong together, as both come in order; None: there is none."""
-        extension = self.work.extension
-        objects, entries = iter(self.listed()), manifest.files()
-        item, entry = next(objects, None), next(entries, None)
-        while item is not None or entry is not None:
-            here = None if item is None else order(item.name, "")
-            there = None if entry is None else order(entry.name, extension)
-            if there is None or (here is not None and here < there):
-                yield item, None
-                item = next(objects, None)
-            elif here is None or there < here:
-                yield None, entry
-                entry = next(entries, None)
-            else:
-                yield (item, entry) if isinstance(item, Item) else (item, None)
-                item, entry = next(objects, None), next(entries, None)
-
     def todo(self, listing: _Listing, manifest: Listed | None) -> Iterator[Todo | None]:
         """What no earlier run has done; None now and then, where nothing is to do."""
-        entries = None if manifest is None else manifest.files()
-        entry = None
+        entries = () if manifest is None else manifest.files()
         extension, goes_on = self.work.extension, bool(len(self.journal))
-        for item in listing:
+        for item, entry in _joined(listing, entries, extension):
+            if item is None:
+                continue
             if isinstance(item, Skipped):
                 if not self._preparing:
                     self.said("skipped", item)
                 continue
-            if entries is not None:
-                place = order(item.name, "")
-                while entry is None or order(entry.name, extension) < place:
-                    if (entry := next(entries, None)) is None:
-                        break
-                if entry is None or order(entry.name, extension) != place:
-                    raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
+            if manifest is not None and entry is None:
+                raise Problems({"added": ([item.name.removesuffix(extension)], 1)})
             before = self.journal.get(self.work.name_of(item.name)) if goes_on else None
             if self._preparing:
                 yield None if before else Todo(item, entry)
@@ -461,19 +460,11 @@ class Job:
     def _look_for_strangers(self, target: Target) -> list[str]:
         """Says which objects of the target the manifest will not list; returns the parts of
         manifests."""
-        parts = []
-        rows = self.journal.rows(self._extension)
-        ours = (order(done.name, self._extension) for done in rows)
-        our = next(ours, None)
-        for item in target.all():
-            if is_part(item.name):
+        parts, extension = [], self._extension
+        for item, done in _joined(target.all(), self.journal.rows(extension), extension):
+            if item is not None and is_part(item.name):
                 parts.append(item.name)
-            if is_of_a_job(item.name) or is_own(item.name):
-                continue
-            place = order(item.name, "")
-            while our is not None and our < place:
-                our = next(ours, None)
-            if our != place:
+            if item is not None and not (done or is_of_a_job(item.name) or is_own(item.name)):
                 self.said("strange", item)
         return parts
 
