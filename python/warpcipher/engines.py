@@ -92,7 +92,7 @@ def find_algorithm(name: str) -> AlgorithmInfo:
     'aes-256-xts'
     >>> wc.find_algorithm("aes-256-xtx")
     Traceback (most recent call last):
-    ValueError: unknown algorithm 'aes-256-xtx': did you mean aes-256-xts? algorithms() lists them
+    ValueError: unknown algorithm 'aes-256-xtx': did you mean aes-256-xts?
     """
     if not isinstance(name, str):
         raise TypeError(f"algorithm is {type(name).__name__}: expected a name like 'aes-256-ctr'")

@@ -132,6 +132,7 @@ wc_status wc_read_chunks(const char* engine, size_t* failed, const wc_file_chunk
 wc_status wc_seal_file(const char* engine, int target, int source, const void* key, size_t key_len, const void* context,
                        size_t context_len) {
   return guarded([&] {
+    if (engine_name(engine) != "auto") warpcipher::find_engine(engine_name(engine));  // before the header is written
     const auto failure = warpcipher::seal_cobblestone(engine_name(engine), target, source, given("key", key, key_len),
                                                       given("context", context, context_len));
     if (!failure) return WC_OK;

@@ -96,7 +96,7 @@ std::string hint(const std::string& given) {
     most = found;
     names += (names.empty() ? "" : " or ") + std::string(algorithm.name);
   }
-  return names.empty() ? "" : "did you mean " + names + "? ";
+  return names.empty() ? "" : "did you mean " + names + "?";
 }
 
 }  // namespace
@@ -125,7 +125,9 @@ const Algorithm& find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : algorithms()) {
     if (bare(algorithm.name) == given) return algorithm;
   }
-  refuse("unknown algorithm '", name.substr(0, longest_name), "': ", hint(given), "algorithms() lists them");
+  const std::string like = hint(given);
+  refuse("unknown algorithm '", name.substr(0, longest_name),
+         "': ", like.empty() ? "the list of algorithms has no such name" : like);
 }
 
 }  // namespace warpcipher

@@ -72,6 +72,8 @@ class KeyRing:
             )
         if key is None:
             text = f"no key for {who} (key metadata {shown(metadata)})"
+            if column is None and isinstance(self._keys, Mapping) and b"" not in self._keys:
+                text += ': give it by b""'
             raise MissingKeyError(text, column, metadata)
         beside = getattr(key, "beside", None)
         if beside is not None and self._path is not None:

@@ -12,7 +12,7 @@ from ..formats.source import write_changed
 from . import metadata as md
 from .footer import read_footer, seal_footer, tail
 from .kms import KmsClient, KmsKeys, Rotation, is_external
-from .storage import Source
+from .storage import Source, naming
 from .thrift import BINARY
 
 
@@ -42,7 +42,7 @@ def rewrap(
     InvalidTag, FormatError, ValueError (a master key that no key of the table has), OSError, and
     the client's errors; then nothing was written.
     """
-    with Source(table) as source:
+    with naming(table), Source(table) as source:
         if source.place is None:
             raise TypeError(f"table is {type(table).__name__}: expected the path of one file")
         magic, data = tail(source)

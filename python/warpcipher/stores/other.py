@@ -53,7 +53,9 @@ class OtherStore(Store):
         try:
             with self.told(url):
                 found = self._system.info(url)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if isinstance(error.__cause__, OSError):  # of http: no connection
+                raise failure(url, "", str(error.__cause__)) from None
             raise missing(url) from None
         if found["type"] == "directory":
             raise missing(url)

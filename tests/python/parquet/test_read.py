@@ -344,7 +344,7 @@ def test_keys_from_a_source(tmp_path: Path) -> None:
     ("keys", "error", "says"),
     [
         (KEYS[32], wc.InvalidTag, "the footer: failed authentication"),
-        ({b"other": KEY}, parquet.MissingKeyError, "no key for the footer"),
+        ({"footer": KEY}, parquet.MissingKeyError, r"no key for the footer.*: give it by b\"\""),
         ({b"": b"short"}, ValueError, "has 5 bytes: AES takes 16, 24 or 32"),
         (lambda _: "text", TypeError, "the key is str: give bytes"),
         (lambda _: {}[1], parquet.MissingKeyError, "the key of the footer is not known"),
@@ -367,6 +367,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         (lambda: parquet.to_plain(path), ValueError),
         (lambda: parquet.encrypt(path, io.BytesIO(), parquet.EncryptionConfig(KEY)), ValueError),
         (lambda: parquet.inspect(Path(__file__)), FormatError),
+        (lambda: parquet.rewrap(path, KEYS[32], {}), wc.InvalidTag),  # type: ignore[arg-type]
     ):
         with pytest.raises(error, match=r"^\S+/(t\.parquet|test_read\.py): (?!\S+: )"):
             call()

@@ -155,6 +155,13 @@ def test_an_encrypted_model_is_loaded_from_a_url(tmp_path: Path) -> None:
         weights.load_file(url, key=bytes(32), framework="np")
 
 
+def test_a_host_that_is_not_there_is_not_a_missing_object() -> None:
+    pytest.importorskip("aiohttp")
+    with pytest.raises(OSError, match="the store failed: Cannot connect") as caught:
+        stores.stat("http://127.0.0.1:1/x")
+    assert not isinstance(caught.value, FileNotFoundError)
+
+
 def test_a_file_system_at_a_host(tmp_path: Path) -> None:
     """Of fsspec: it takes its host and user from the URL, wants the folder of a new file to be
     there, and has errors of its own."""

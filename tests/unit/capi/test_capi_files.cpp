@@ -328,6 +328,7 @@ TEST(Files, WhatCannotBeRight) {
   refused(seal(source, source), "source and target are one file");
   EXPECT_EQ(source.all(), painted(9));
   EXPECT_EQ(wc_seal_file("none", target.fd(), source.fd(), key.data(), 32, nullptr, 0), WC_ENGINE_UNAVAILABLE);
+  EXPECT_TRUE(target.all().empty());
   refused(wc_open_file(nullptr, nullptr, file.fd(), key.data(), 32, nullptr, 0), "out is a null pointer");
   Opened opened;
   ASSERT_EQ(open(opened, file.fd()), WC_OK);
