@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..arguments import view_bytes
 from .candidates import Scores, candidates_from_scores, parse_candidates
 from .devices import SearcherInfo, searchers
 from .pace import Estimate, Lately, Progress
@@ -42,4 +43,4 @@ def verify(algorithm: str, pairs: Iterable[Pair | Sequence[bytes]], key: bytes) 
     >>> wc.keysearch.verify("des-ecb", [(b"8 bytes.", block)], b"8 bytes!")
     True
     """
-    return Test(Algorithm.named(algorithm), pairs).native.passes(key)
+    return Test(Algorithm.named(algorithm), pairs).native.passes(view_bytes("key", key))

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..arguments import kind, require_int, require_items
+from ..arguments import kind, require_int, require_items, text_bytes
 from .template import Candidates
 
 MOST_COST = 255
@@ -85,12 +85,13 @@ def parse_candidates(text: str | bytes) -> Candidates:
     """
     try:
         # Integers as floats: the largest become infinite, which no score may be.
-        document = json.loads(text, object_pairs_hook=_without_repetition, parse_int=float)
+        content = text_bytes("text", text)
+        document = json.loads(content, object_pairs_hook=_without_repetition, parse_int=float)
     except RecursionError:
         raise ValueError(
             'the candidates are nested too deeply: expected an object such as {"3": {"16": -0.2}}'
         ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError):
+    except (UnicodeError, json.JSONDecodeError):
         raise ValueError("the candidates are not JSON") from None
     if not isinstance(document, dict) or not document:
         raise ValueError('the candidates are not a JSON object such as {"3": {"16": -0.2}}')

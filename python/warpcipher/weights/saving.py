@@ -141,6 +141,8 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | Non
     """A copy. Raises TypeError unless it maps texts to texts."""
     if metadata is None:
         return None
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata is {type(metadata).__name__}: expected a mapping of str to str")
     for name, text in metadata.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(

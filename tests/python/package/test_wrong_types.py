@@ -32,6 +32,12 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: formats.Keyset.from_json(ANY), "the keyset is NoneType: expected bytes-like"),
     (lambda: formats.Keyset.from_binary(ANY), "the keyset is NoneType: expected bytes-like"),
     (lambda: keys.from_command("echo", timeout=ANY), "timeout is NoneType: expected a number"),
+    (
+        lambda: wc.keysearch.verify("aes-128", [(SEED, SEED)], ANY),
+        "key is NoneType: expected bytes-like",
+    ),
+    (lambda: wc.keysearch.parse_candidates(ANY), "text is NoneType: expected bytes"),
+    (lambda: wc.weights.save_file({}, "x", metadata=5), "metadata is int: expected a map"),  # type: ignore[arg-type]
     (lambda: parquet.EncryptionConfig(SEED, column_keys=ANY), "column_keys is NoneType"),
     (lambda: parquet.open(b"", SEED, engine=ANY), "engine is NoneType: expected 'auto'"),
     (lambda: parquet.read_dataset(ANY), "paths is NoneType: expected paths or URLs"),
