@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import functools
 import gc
 import os
@@ -178,6 +179,9 @@ def translate(error: BaseException, what: str = "") -> CliError:
     if isinstance(error, OSError):
         if error.filename is not None:
             before = f"{shown(str(error.filename)) or 'an empty name'}: "
+        is_url = isinstance(error, FileNotFoundError) and "://" in str(error.filename)
+        if is_url and error.strerror == os.strerror(errno.ENOENT):  # stores have words of their own
+            return UsageError(f"{before}expected the path of a file here, and this is a URL")
         return SystemRefusedError(f"{before}{error.strerror or error}")
     if isinstance(error, MemoryError):
         return SystemRefusedError(f"{before}out of memory")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .cloud import load
-from .store import ObjectInfo, Store, Upload, changed, exists, failure, missing
+from .store import ObjectInfo, Store, Upload, changed, exists, failure, missing, shown
 
 
 class OtherStore(Store):
@@ -27,11 +27,22 @@ class OtherStore(Store):
 
     @contextlib.contextmanager
     def told(self, url: str) -> Iterator[None]:
-        """What a file system raises of its own as an OSError."""
+        """What a file system raises of its own as an OSError that names the URL."""
         try:
             yield
-        except (OSError, ValueError):
+        except (FileNotFoundError, FileExistsError, PermissionError):
             raise
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise failure(url, "", (error.strerror or str(error)).partition("\n")[0]) from None
+        except ValueError as error:
+            if "Protocol not known" not in str(error):
+                raise
+            text = "expected s3://, gs://, az:// or another that fsspec knows"
+            raise ValueError(f"{shown(url)}: no store of this kind: {text}") from None
+        except ImportError as error:
+            raise ValueError(f"{shown(url)}: a package is missing: {error}") from None
         except Exception as error:
             raise failure(url, "", type(error).__name__) from None
 

@@ -217,6 +217,8 @@ def test_cut_and_lengthened_files_are_refused(tmp_path: Path) -> None:
         (("encrypt", "--format", "raw", "--key", "key", "a"), 2, b"`warpcipher raw encrypt`"),
         (("check", "--format", "raw", "--key", "key", "a"), 2, b"nothing can be checked"),
         (("keygen", "--format", "raw", "new"), 2, b"`warpcipher raw keygen --algorithm NAME`"),
+        (("encrypt", "--key", "s3://b/k", "a"), 2, b"s3://b/k: expected the path of a file here"),
+        (("keygen", "s3://b/k"), 2, b"s3://b: expected the path of a file here"),
         (("encrypt", "--no-such-option", "a"), 2, b"No such option"),
         (("decrypt", "--key", "key", "a.cobblestone"), 4, b"a.cobblestone: No such file"),
         (("Encypt",), 2, b"did you mean encrypt or decrypt? `warpcipher --help` lists them"),

@@ -156,6 +156,8 @@ def test_an_encrypted_model_is_loaded_from_a_url(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_not_there_is_not_a_missing_object() -> None:
+    with pytest.raises(ValueError, match="foo://bucket: no store of this kind: expected s3://"):
+        stores.stat("foo://bucket/name")
     pytest.importorskip("aiohttp")
     with pytest.raises(OSError, match="the store failed: Cannot connect") as caught:
         stores.stat("http://127.0.0.1:1/x")
