@@ -54,7 +54,8 @@ def _find_measure(name: str) -> click.Command:
         return command
 
     def refuse() -> None:
-        raise errors.usage(f"{name} is of another package: pip install 'warpcipher[measure]'")
+        how = "pip install ./measure in a checkout, or 'warpcipher[measure]'"
+        raise errors.usage(f"{name} is of another package: {how}")
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
     return click.Command(name, anything, refuse, help=MEASURE[name])
