@@ -127,7 +127,7 @@ const Algorithm& find_algorithm(std::string_view name) {
   }
   const std::string like = hint(given);
   refuse("unknown algorithm '", name.substr(0, longest_name),
-         "': ", like.empty() ? "the list of algorithms has no such name" : like);
+         "': ", like.empty() ? "expected a cipher and a mode, such as aes-256-gcm" : like);
 }
 
 }  // namespace warpcipher
