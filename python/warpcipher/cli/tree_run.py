@@ -99,7 +99,7 @@ class TreeRun(Run):
                 self._locked.add(tree.target)
         from .trees import Growing, Whole
 
-        for tree in plan.trees:
+        for tree in list(plan.trees):
             name = shown(tree.source or tree.target)
             if not self._binds(tree):
                 self._refuse_links(tree)
@@ -122,9 +122,14 @@ class TreeRun(Run):
                 self._skip_others(tree)
             else:
                 try:
-                    self._whole[tree] = Whole(tree, self._sealed)
+                    self._whole[tree] = whole = Whole(tree, self._sealed)
+                    tree.folders = {
+                        entry.name: jobs.Attributes(entry.mode, (entry.mtime, entry.mtime))
+                        for entry in whole.manifest.of_kind("folder")
+                    }
                 except CliError as error:
                     self._report.fail(tree.source, error, complain)
+                    plan.trees.remove(tree)
                     plan.jobs = [job for job in plan.jobs if job.tree is not tree]
 
     def _skip_others(self, tree: jobs.Tree) -> None:
@@ -175,8 +180,7 @@ class TreeRun(Run):
         if plan.folder is not None:
             folders.make_folder(plan.folder)
         for tree in plan.trees:
-            if not self._is_left_out(tree):
-                self._make_root(tree.target)
+            self._make_root(tree.target)
 
     def _make_root(self, path: str) -> None:
         if path not in self._locked:
@@ -187,10 +191,6 @@ class TreeRun(Run):
                     f"another run made {shown(path)} meanwhile: run this again"
                 )
         os.close(folders.open_folder(path, (), create=True))
-
-    def _is_left_out(self, tree: jobs.Tree) -> bool:
-        """Whether a tree does not match its manifest."""
-        return self._binds(tree) and tree not in self._growing and tree not in self._whole
 
     def _options_of(self, job: jobs.Job, source: files.InputFile) -> wc.formats.Options:
         """The options of a file: its name is in the context where its tree has a manifest."""
@@ -240,9 +240,9 @@ class TreeRun(Run):
         if self._report.failures:
             folders.remove_empty()
         for tree in plan.trees:
-            if self._is_left_out(tree) or not os.path.isdir(tree.target):
+            if not os.path.isdir(tree.target):
                 continue
-            for name in self._folders_of(tree):
+            for name in tree.folders:
                 os.close(folders.open_folder(tree.target, folders.parts_of(name), create=True))
             if tree in self._whole:
                 self._make_links(tree)
@@ -250,21 +250,11 @@ class TreeRun(Run):
                 failed = bool(self._report.failures)
                 self._growing[tree].finish(deletes=self._settings.delete and not failed)
         for tree in plan.trees:
-            if not self._is_left_out(tree):
-                self._finish_folders(tree)
-
-    def _folders_of(self, tree: jobs.Tree) -> dict[str, jobs.Attributes]:
-        """Of each folder, by name, outer ones first."""
-        if tree not in self._whole:
-            return tree.folders
-        return {
-            entry.name: jobs.Attributes(entry.mode, (entry.mtime, entry.mtime))
-            for entry in self._whole[tree].manifest.of_kind("folder")
-        }
+            self._finish_folders(tree)
 
     def _finish_folders(self, tree: jobs.Tree) -> None:
         preserve = not self._settings.no_preserve
-        for name, (mode, times) in reversed(self._folders_of(tree).items()):
+        for name, (mode, times) in reversed(tree.folders.items()):
             folders.finish(
                 tree.target,
                 folders.parts_of(name),
