@@ -64,9 +64,9 @@ class ObjectKeys(ObjectRun):
     def _planned(
         self, items: Items, target: str | None, output: str = "", *, tree: bool = False
     ) -> Plan:
-        plan, new = super()._planned(items, target, output, tree=tree), self._new.format
-        if plan.tree and not (new.authenticated and new.binds_chunks):
-            raise usage(f"format {new.name} makes no tree with a manifest: take --no-manifest")
+        plan = super()._planned(items, target, output, tree=tree)
+        if plan.tree:
+            self._require_bound(self._new)
         if output or not stores.is_url(target):
             require_no_tree_at(join(str(target), output) if output else str(target).rstrip("/"))
         self._refuse_keep(plan)

@@ -202,13 +202,9 @@ class ObjectRun(Transfer):
         journal = self._settings.journal
         if journal is None and target is not None and not output:
             journal = join(target, JOURNAL)
-        chosen = self._format
-        bound = tree and chosen.authenticated and not self._settings.no_manifest
-        if bound and not chosen.binds_chunks:
-            raise usage(
-                f"format {chosen.name} does not bind its blocks to their file, so that no manifest "
-                "could show which are of an older version: take --no-manifest or another format"
-            )
+        bound = tree and self._format.authenticated and not self._settings.no_manifest
+        if bound:
+            self._require_bound(self._sealed)
         if self._settings.delete and (self._settings.force or not bound):
             raise usage("--delete of objects goes with --update, and is for trees with a manifest")
         return Plan(items, target, output, bound, journal)

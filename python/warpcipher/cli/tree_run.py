@@ -100,18 +100,13 @@ class TreeRun(Run):
         from .trees import Growing, Whole
 
         for tree in list(plan.trees):
-            name = shown(tree.source or tree.target)
             if not self._binds(tree):
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 self._skip_others(tree)
-            elif not self._sealed.format.binds_chunks:
-                raise usage(
-                    f"{name}: format {self._sealed.format.name} does not bind its "
-                    "blocks to their file, and a manifest could not show which blocks are of an "
-                    "older version: take --no-manifest, another format, or encrypt a tar archive"
-                )
-            elif self._encrypt:
+                continue
+            self._require_bound(self._sealed)
+            if self._encrypt:
                 _tell_what_is_lost(tree)
                 growing = Growing(tree, self._sealed, self._kept, goes_on=self._settings.goes_on)
                 growing.check_target(
@@ -131,6 +126,15 @@ class TreeRun(Run):
                     self._report.fail(tree.source, error, complain)
                     plan.trees.remove(tree)
                     plan.jobs = [job for job in plan.jobs if job.tree is not tree]
+
+    def _require_bound(self, sealed: Sealed) -> None:
+        """Raises CliError for a format that makes no tree with a manifest."""
+        if not sealed.format.binds_chunks:
+            raise usage(
+                f"format {sealed.format.name} does not bind its blocks to their file, and a "
+                "manifest could not show which blocks are of an older version: take --no-manifest, "
+                "another format, or encrypt a tar archive"
+            )
 
     def _skip_others(self, tree: jobs.Tree) -> None:
         for name, reason in tree.others.items():

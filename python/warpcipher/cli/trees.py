@@ -190,31 +190,30 @@ class Growing:
         """The work that an earlier run left of a file: whether its output may be replaced, and why
         there is nothing to do ("": there is)."""
         there = self._there.get(job.name)
-        if there is None or there.status is None or job.status is None:
+        if there is None or job.status is None:
             return False, ""
         entry = self._known.get(job.name)
-        vouched = (
-            entry is not None
-            and entry.kind == "file"
-            and entry.sealed == there.status.st_size
-            and entry.head == _head_or_none(there)
-        )
+        vouched, ours = self._compare(there, entry)
         if entry is None or not vouched:
             # An earlier run made it after it last wrote the journal; or it is not ours.
-            return self._is_ours(there), ""
+            return ours, ""
         if (entry.size, entry.mtime) == (job.status.st_size, job.status.st_mtime_ns):
             if update:
                 self._made.entries[job.name] = replace(entry, mode=job.status.st_mode & 0o777)
             return False, "complete"
         return (True, "") if update else (False, "changed since: --update encrypts it again")
 
-    def _is_ours(self, there: Job) -> bool:
+    def _compare(self, there: Job, entry: Entry | None) -> tuple[bool, bool]:
+        """Whether an encrypted file is the one of its entry, and whether it is of this tree."""
         with contextlib.suppress(OSError):
-            descriptor = _open_regular(there)
-            if descriptor is not None:
+            if (descriptor := _open_regular(there)) is not None:
                 with closing(descriptor):
-                    return self._sealed.opens(descriptor, self._sealed.options_of(there.name))
-        return False
+                    begins, size = os.pread(descriptor, HEAD_SIZE, 0), os.fstat(descriptor).st_size
+                    if entry is not None and entry.kind == "file" and entry.is_of(begins, size):
+                        return True, True
+                    bound = self._sealed.options_of(there.name)
+                    return False, self._sealed.opens(descriptor, bound)
+        return False, False
 
     def add(self, job: Job, source: Any, output: OutputFile) -> None:
         """A file of the tree is done. Writes the journal from time to time."""
@@ -357,13 +356,6 @@ def _read_head(job: Job) -> str | None:
         return None
     with closing(descriptor):
         return head_of(os.pread(descriptor, HEAD_SIZE, 0))
-
-
-def _head_or_none(job: Job) -> str | None:
-    """The same; None for an unreadable file."""
-    with contextlib.suppress(OSError):
-        return _read_head(job)
-    return None
 
 
 def without_manifest(tree: Tree) -> CliError:
