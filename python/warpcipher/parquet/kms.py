@@ -55,6 +55,9 @@ class KmsKeys:
     """
 
     def __init__(self, client: KmsClient, table: PathLike | None = None) -> None:
+        if isinstance(client, type) or not callable(getattr(client, "unwrap_key", None)):
+            given = repr(client) if isinstance(client, type) else type(client).__name__
+            raise TypeError(f"client is {given}: expected an object with wrap_key and unwrap_key")
         self._client = client
         self._table = None if table is None else os.fspath(stores.local_path(table))
         self._external: dict[str, str] | None = None

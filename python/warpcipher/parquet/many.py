@@ -41,7 +41,12 @@ class Filter:
         ArrowDecoder()  # which says how to install pyarrow
         self._arrow: Any = importlib.import_module("pyarrow")
         self._dataset: Any = importlib.import_module("pyarrow.dataset")
-        self._expression = importlib.import_module("pyarrow.parquet").filters_to_expression(filters)
+        made = importlib.import_module("pyarrow.parquet").filters_to_expression
+        try:
+            self._expression = made(filters)
+        except (TypeError, KeyError):
+            text = 'filters: expected an expression, or tuples such as [("a", "=", 1)]'
+            raise TypeError(text) from None
 
     def read(self, file: ParquetFile, names: Sequence[str] | None) -> pyarrow.Table:
         """The rows of a file that pass. names: the columns, as for `read_table`."""

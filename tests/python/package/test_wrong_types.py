@@ -14,6 +14,12 @@ from warpcipher.formats import age, crypt4gh
 
 ANY: Any = None
 SEED = bytes(16)
+
+
+class Client:
+    def unwrap_key(self) -> None: ...
+
+
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: wc.Batch().add(ANY, "encrypt", SEED, SEED), "algorithm is NoneType: expected a name"),
     (lambda: wc.tuning.explain(ANY), "algorithm is NoneType: expected a str"),
@@ -38,6 +44,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: wc.keysearch.parse_candidates(ANY), "text is NoneType: expected bytes"),
     (lambda: wc.weights.save_file({}, "x", metadata=5), "metadata is int: expected a map"),  # type: ignore[arg-type]
+    (lambda: parquet.KmsKeys(ANY), "client is NoneType: expected an object with wrap_key"),
+    (lambda: parquet.KmsKeys(Client), "Client'>: expected an object with wrap_key"),  # type: ignore[arg-type]
     (lambda: parquet.EncryptionConfig(SEED, column_keys=ANY), "column_keys is NoneType"),
     (lambda: parquet.open(b"", SEED, engine=ANY), "engine is NoneType: expected 'auto'"),
     (lambda: parquet.read_dataset(ANY), "paths is NoneType: expected paths or URLs"),

@@ -244,6 +244,9 @@ def test_filters(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         some = parquet.read_dataset(folder, KEY, ["s", "t.u"], filters=filters)
         assert some["s"].equals(table(100).slice(40, 20)["s"])
         assert some["t"].to_pylist() == [{"u": each / 2} for each in range(40, 60)]
+    for wrong in (("a", "=", 1), 3, {"a": 1}):
+        with pytest.raises(TypeError, match=r'filters: .* such as \[\("a", "=", 1\)\]'):
+            parquet.read_dataset(folder, KEY, filters=wrong)
     nested = parquet.read_dataset(folder, KEY, ["a"], filters=pc.field("t", "u") == 3.5)
     assert nested["a"].to_pylist() == [7]
     both = parquet.read_dataset(folder, KEY, ["t.v"], filters=pc.field("t", "u") == 3.5)
