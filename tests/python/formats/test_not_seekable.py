@@ -22,6 +22,7 @@ OPEN = """
 import sys
 from warpcipher import formats, parquet, weights
 key, table, index = bytes(16), sys.argv[1], ".safetensors.index.json"
+client = type("Client", (), {"wrap_key": min, "unwrap_key": min})()
 external = b'{"keyMaterialType": "PKMT1", "internalStorage": false, "keyReference": "k"}'
 ways = {
     "formats.open": lambda path: formats.open(path, key),
@@ -31,7 +32,7 @@ ways = {
     "load_file of an index": lambda path: weights.load_file(path + index, framework="numpy"),
     "parquet.open": parquet.open,
     "parquet.inspect": parquet.inspect,
-    "KmsKeys": lambda path: parquet.KmsKeys(None, table)(external),
+    "KmsKeys": lambda path: parquet.KmsKeys(client, table)(external),
 }
 for name, way in ways.items():
     try: way(table)
@@ -110,7 +111,8 @@ def test_key_material_without_end_is_not_read(tmp_path: Path) -> None:
     path = Path(material_path(tmp_path / "t"))
     with path.open("wb") as file:
         file.truncate(1 << 40)  # without a byte on the disk
-    keys = parquet.KmsKeys(None, tmp_path / "t")  # type: ignore[arg-type]
+    client = type("Client", (), {"wrap_key": min, "unwrap_key": min})()
+    keys = parquet.KmsKeys(client, tmp_path / "t")
     external = b'{"keyMaterialType": "PKMT1", "internalStorage": false, "keyReference": "k"}'
     with pytest.raises(formats.FormatError, match="has more than 16777216 bytes"):
         keys(external)
