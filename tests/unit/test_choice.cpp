@@ -3,6 +3,7 @@
 // to be best (choice_support.hpp has the format). Who changes a choice on purpose changes its line.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "choice_support.hpp"
@@ -22,6 +23,32 @@ TEST(Choice, IsAsPinned) {
     ++count;
   }
   EXPECT_GT(count, 300);
+}
+
+// How full the turns of 660 workers are, of messages of so many blocks.
+double fullness(std::uint64_t of_message, std::uint64_t messages) {
+  const ghash::Turns turns{660, 400, 1, 4096, 4096};
+  const std::uint64_t chunk = ghash::even_chunk(turns, of_message * messages, messages);
+  EXPECT_EQ(chunk % 4096, 0u);
+  const std::uint64_t chunks = (of_message + chunk - 1) / chunk * messages;
+  const double rounds = static_cast<double>((chunks + 659) / 660 * 660);
+  return static_cast<double>(of_message * messages) / (rounds * static_cast<double>(std::min(chunk, of_message)));
+}
+
+TEST(Chunks, EndTogether) {
+  for (const std::uint64_t messages : {128, 256, 384, 512, 1000, 1024, 4096}) {
+    EXPECT_GT(fullness(131079, messages), 0.85) << messages;
+    EXPECT_GT(fullness(40960, messages), 0.8) << messages;
+  }
+}
+
+TEST(Chunks, OfOneTextAreOneForEachWorker) {
+  const ghash::Turns turns{660, 400, 4, 64, 512};
+  EXPECT_EQ(ghash::even_chunk(turns, std::uint64_t{1} << 30, 1), 406784u);
+  EXPECT_EQ(ghash::even_chunk(turns, 0, 1), 512u);
+  EXPECT_EQ(ghash::even_chunk(turns, 100, 1 << 20), 512u);
+  // A long text among many short ones is not cut small.
+  EXPECT_GE(ghash::even_chunk(turns, std::uint64_t{1} << 30, 1 << 20), 406784u / 8);
 }
 
 // What is chosen is the first candidate that is not refused, and each refusal has a text.

@@ -14,6 +14,7 @@
 #include "engine/cuda/chacha/instructions.cuh"
 #include "engine/cuda/chacha/launches.hpp"
 #include "engine/cuda/chacha/rounds.cuh"
+#include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/inputs/texts.hpp"
@@ -186,6 +187,7 @@ extern __shared__ uint4 shared_matrices[];
 namespace {
 
 constexpr std::uint32_t blocks_of_multiprocessor = 5;
+constexpr std::uint64_t start_of_chunk = 2000;  // blocks of Poly1305: the matrices
 constexpr std::uint32_t finish_threads = 128;
 constexpr std::uint32_t warp_log = 5;
 constexpr std::uint64_t least_messages_by_lanes = 4096;
@@ -454,10 +456,9 @@ void run(const Device& device, Stream stream, const Work& work) {
 
 }  // namespace
 
-std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks) {
-  const std::uint64_t wanted = std::uint64_t{device.multiprocessors} * blocks_of_multiprocessor;
-  const std::uint64_t even = (blocks + wanted - 1) / wanted;
-  return std::max<std::uint64_t>(1, (even + chunk_multiple - 1) / chunk_multiple) * chunk_multiple;
+std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks, std::uint64_t messages) {
+  const std::uint64_t workers = std::uint64_t{device.multiprocessors} * blocks_of_multiprocessor;
+  return ghash::even_chunk({workers, start_of_chunk, 1, chunk_multiple, chunk_multiple}, blocks, messages);
 }
 
 void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, Pass pass,

@@ -112,8 +112,8 @@ enum class AeadKernel : std::uint8_t {
 };
 
 // --- ChaCha20-Poly1305 (RFC 8439, section 2.8): tags, and texts with their tags.
-// The best number of Poly1305's blocks in a chunk, for a batch of about `blocks`.
-std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
+// The best number of Poly1305's blocks in a chunk, for a batch of about `blocks` in all.
+std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks, std::uint64_t messages);
 
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
 // wiped before later work of the stream begins. Pass::hash: only the tags of ciphertexts at `in`, of whole blocks.

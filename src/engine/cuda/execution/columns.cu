@@ -134,8 +134,8 @@ class ColumnsRun {
     // Texts may not fill their buffer; then they are cut into fewer chunks than would be best.
     if (is_aead) {
       const std::uint64_t blocks = (c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len)) / 16;
-      placed_.set_chunk_blocks(batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, blocks)
-                                                  : ghash::estimate_chunk_blocks(batch_.device, blocks));
+      placed_.set_chunk_blocks(batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, blocks, count_)
+                                                  : ghash::estimate_chunk_blocks(batch_.device, blocks, count_));
     }
     const Conditions now = conditions_of(batch_.device);
     if (batch_.is_gcm()) placed_.set_least_chunked(least_chunked(now, count_, keys_));

@@ -93,7 +93,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
       batch_.is_chacha() && batch_.algorithm.is_aead() && !batch_.are_parts && count <= most_masks_of_host;
   if (streams_on_host) {
     const std::uint64_t blocks = batch_.hashes.work.blocks;
-    stream_keys_.reserve(upload_, batch_.messages, blocks / chacha::chunk_blocks_for(device, blocks) + count);
+    stream_keys_.reserve(upload_, batch_.messages, blocks / chacha::chunk_blocks_for(device, blocks, count) + count);
   }
   if (pieces_) pieces_->reserve_on_device(upload_);
   upload_.allocate(stream);
@@ -182,8 +182,9 @@ void MessageBatch::fill_hashes() {
   const bool is_siv = batch_.is_gcm_siv();
   const ghash::Work work = batch_.hashes.work;
   const ghash::GhashAlgorithm algorithm = batch_.plan.ghash ? batch_.plan.ghash->chosen : ghash::GhashAlgorithm{};
-  const std::uint64_t chunk_blocks = batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, work.blocks)
-                                                        : ghash::chunk_blocks_for(batch_.device, algorithm, work);
+  const std::uint64_t chunk_blocks = batch_.is_chacha()
+                                         ? chacha::chunk_blocks_for(batch_.device, work.blocks, work.messages)
+                                         : ghash::chunk_blocks_for(batch_.device, algorithm, work);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
   for (std::size_t i = 0; i < group_.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "engine/cuda/ghash/choose.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/ghash/launches.hpp"
 #include "engine/cuda/ghash/matrices.cuh"
@@ -24,6 +25,7 @@ constexpr std::uint64_t wanted_chunks = 8192;        // scalar: several for ever
 constexpr std::uint64_t least_tensor_chunk = 512;    // blocks
 constexpr std::uint64_t tensor_chunks_of_warp = 4;   // of a batch, so that warps end together
 constexpr std::uint64_t tensor_chunk_multiple = 64;  // blocks of a step
+constexpr std::uint64_t start_of_chunk = 400;        // blocks
 
 bool has_chunks(GhashAlgorithm algorithm) {
   return algorithm != GhashAlgorithm::few_lanes && algorithm != GhashAlgorithm::tensor_rows;
@@ -31,10 +33,10 @@ bool has_chunks(GhashAlgorithm algorithm) {
 
 std::uint32_t ceil_log2(std::uint64_t x) { return x <= 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(x - 1)); }
 
-// The length of a chunk, a multiple of `multiple`, that cuts `blocks` into about `wanted` chunks.
-std::uint64_t even_chunk(std::uint64_t blocks, std::uint64_t wanted, std::uint64_t multiple) {
-  const std::uint64_t even = (blocks + wanted - 1) / wanted;
-  return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
+Turns turns_of(const Device& device, GhashAlgorithm algorithm) {
+  return {tensor_warps(device, algorithm), start_of_chunk, tensor_chunks_of_warp,
+          algorithm == GhashAlgorithm::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple,
+          least_tensor_chunk};
 }
 
 Powers powers_for(GhashAlgorithm algorithm, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
@@ -75,24 +77,22 @@ HashView hash_view_of(const Message& message) {
   return view;
 }
 
-// Scalar: a power of two, for several chunks for each warp. Tensor: one message is divided evenly; a batch has smaller
-// chunks.
+// Scalar: a power of two, for several chunks for each warp.
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work) {
   if (!has_chunks(algorithm)) return 1;
   if (algorithm == GhashAlgorithm::scalar) {
     return std::uint64_t{1} << std::max(least_chunk_log, ceil_log2(work.blocks / wanted_chunks));
   }
-  const std::uint64_t wanted =
-      std::uint64_t{tensor_warps(device, algorithm)} * (work.messages == 1 ? 1 : tensor_chunks_of_warp);
-  const std::uint64_t multiple =
-      algorithm == GhashAlgorithm::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
-  return even_chunk(work.blocks, wanted, multiple);
+  Turns turns = turns_of(device, algorithm);
+  if (work.messages == 1) turns.wanted = 1;
+  return even_chunk(turns, work.blocks, work.messages);
 }
 
-std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) {
-  const GhashAlgorithm algorithm =
-      has_warpgroup_products(device) ? GhashAlgorithm::tensor_warpgroups : GhashAlgorithm::tensor_one_key;
-  return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, algorithm), warpgroup_chunk_multiple);
+std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks, std::uint64_t messages) {
+  Turns turns = turns_of(
+      device, has_warpgroup_products(device) ? GhashAlgorithm::tensor_warpgroups : GhashAlgorithm::tensor_one_key);
+  turns.multiple = warpgroup_chunk_multiple;
+  return even_chunk(turns, blocks, messages);
 }
 
 std::size_t powers_of_host(GhashAlgorithm algorithm, const Work& work, std::uint64_t chunk_blocks) {

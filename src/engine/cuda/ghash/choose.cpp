@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/ghash/choose.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace warpcipher::cuda {
@@ -128,5 +130,31 @@ GhashAlgorithm choose_ghash(const Conditions& now, const Work& work) {
   check_forced(now, work);
   return first_accepted(ghash_candidates, [&](GhashAlgorithm candidate) { return refuse(now, work, candidate); });
 }
+
+namespace ghash {
+
+std::uint64_t even_chunk(const Turns& turns, std::uint64_t blocks, std::uint64_t messages) {
+  constexpr std::uint64_t most_cuts = 64;  // of a message; with more, the last turn is short
+  const auto divided = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
+  const auto chunk_of = [&](std::uint64_t len, std::uint64_t parts) {
+    return std::max(turns.least, divided(divided(len, parts), turns.multiple) * turns.multiple);
+  };
+  const std::uint64_t of_one_text = chunk_of(blocks, turns.workers * turns.wanted);
+  if (turns.workers * turns.wanted > messages * most_cuts / 2) return of_one_text;
+  const std::uint64_t of_message = divided(blocks, messages);
+  std::uint64_t best = 0, least_time = UINT64_MAX;
+  for (std::uint64_t cuts = 1; cuts <= most_cuts; ++cuts) {
+    const std::uint64_t chunk = chunk_of(of_message, cuts);
+    if (cuts > 1 && chunk < of_one_text / 8) break;  // most of the text may be one message's
+    const std::uint64_t rounds = divided(messages * divided(of_message, chunk), turns.workers);
+    const std::uint64_t time = rounds * (std::min(chunk, of_message) + turns.start);
+    if (time >= least_time) continue;
+    least_time = time;
+    best = chunk;
+  }
+  return best;
+}
+
+}  // namespace ghash
 
 }  // namespace warpcipher::cuda

@@ -25,4 +25,20 @@ GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
 // 0: all are hashed by one algorithm.
 std::uint64_t least_chunked(const Conditions& now, std::uint64_t messages, std::uint64_t keys);
 
+namespace ghash {
+
+// Workers that take chunks of messages in turn, a chunk each. Lengths are in blocks.
+struct Turns {
+  std::uint64_t workers;
+  std::uint64_t start;     // what a worker would hash while it begins and ends a chunk
+  std::uint64_t wanted;    // turns of each worker where messages are few
+  std::uint64_t multiple;  // of which a chunk's length is one
+  std::uint64_t least;     // length of a chunk
+};
+
+// The length of chunks with which the workers end soonest, if the messages are about equally long.
+std::uint64_t even_chunk(const Turns& turns, std::uint64_t blocks, std::uint64_t messages);
+
+}  // namespace ghash
+
 }  // namespace warpcipher::cuda

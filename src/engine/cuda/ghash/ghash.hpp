@@ -58,7 +58,7 @@ void fill_powers_of_host(gf128::Element* powers, HashBatch& batch, const gf128::
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work);
 
 // The same for a batch of about `blocks` blocks, before its messages are known.
-std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
+std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks, std::uint64_t messages);
 
 // Hashes AAD and text of every message; with `polyvals` that is all. verdicts == nullptr: writes the tags. Else
 // compares with the tags in constant time and sets verdicts[i] (device memory, one word for each message) to 1 if they
