@@ -174,8 +174,8 @@ struct Input {
   Pattern text;
 };
 
-// The launch of a kernel of warpcipher.prg, where the input is prepared. Texts are seeds, or a table; of a key, point
-// functions are made.
+// The launch of a kernel of warpcipher.prg, where the input is prepared. Texts are seeds. Of a key, point functions are
+// made, whose points are all the same if the blocks of the text are. A table is public: it is the same for all.
 using Prepare = std::function<void()> (*)(const Input& input, const bench::Buffers& buffers);
 
 constexpr std::size_t record_len = 256, records = text_len / record_len;
@@ -195,7 +195,11 @@ std::function<void()> prepare_points(const Input& input, const bench::Buffers& b
   std::seed_seq seeds(input.key.begin(), input.key.end());
   std::mt19937 random(seeds);
   std::vector<std::uint64_t> points(count);
-  for (std::uint64_t& point : points) point = random() % records;
+  for (std::uint64_t& point : points) point = (input.text.mask == 0 ? input.text.value : random()) % records;
+  if (Answers) {
+    cuda::launch(&fill_kernel, {1024, fill_threads}, buffers.stream(), buffers.in(), text_len / 16,
+                 Pattern{1, 0xffffffffu, 0});
+  }
   std::vector<std::uint8_t> roots(32 * count), first(domain.record_len() * count), second(first.size());
   for (std::uint8_t& byte : roots) byte = static_cast<std::uint8_t>(random());
   prg::generate(domain, points, std::vector<std::uint64_t>(count, 1), roots, first, second);
