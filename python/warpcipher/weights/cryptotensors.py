@@ -14,6 +14,7 @@ import os
 from array import array
 from collections.abc import Mapping
 from functools import partial
+from itertools import accumulate
 from typing import IO, Any, BinaryIO
 
 import warpcipher as wc
@@ -181,19 +182,20 @@ class _Chunks:
         unit, (start, end) = self._unit, taken
         place = self._data_start + info.start
         first, last = start // unit, (end - 1) // unit
-        for index in range(first, last + 1):
-            begin = index * unit
-            skip = max(start - begin, 0)
-            length = min(unit, info.size - begin)
-            take = min(end - begin, length) - skip
-            self.offsets.append(place + begin)
-            self.lengths.append(length)
-            self.key_index.append(len(self.names))
-            self.out_offsets.append(out)
-            self.skips.append(skip)
-            self.takes.append(take)
-            out += take
-        self.ivs += chunk_ivs(entry.base_iv, first, last + 1 - first)
+        count = last + 1 - first
+        lengths, skips = [unit] * count, [0] * count
+        lengths[-1] = min(unit, info.size - last * unit)
+        skips[0] = start - first * unit
+        takes = lengths.copy()
+        takes[-1] = end - last * unit
+        takes[0] -= skips[0]
+        self.offsets.extend(range(place + first * unit, place + (last + 1) * unit, unit))
+        self.lengths.extend(lengths)
+        self.key_index.extend([len(self.names)] * count)
+        self.out_offsets.extend(list(accumulate(takes, initial=out))[:-1])
+        self.skips.extend(skips)
+        self.takes.extend(takes)
+        self.ivs += chunk_ivs(entry.base_iv, first, count)
         self.tags += entry.tags[first * TAG_SIZE : (last + 1) * TAG_SIZE]
         self.names.append(name)
 

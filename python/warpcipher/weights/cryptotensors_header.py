@@ -23,6 +23,7 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 import warpcipher as wc
@@ -140,12 +141,7 @@ def read_wrapped(header: Header, scheme: Scheme) -> dict[str, Wrapped]:
             raise FormatError(f"{ENCRYPTION} has {shown(name)}, and no tensor is called so")
         count = chunk_count(header.tensors[name].size, scheme.chunk_size)
         lengths = (scheme.key_size, IV_SIZE, TAG_SIZE, IV_SIZE, TAG_SIZE * count)
-        wrapped[name] = Wrapped(
-            *(
-                _bytes(entry, field, length, name)
-                for field, length in zip(Wrapped._fields, lengths, strict=True)
-            )
-        )
+        wrapped[name] = Wrapped(*map(_bytes, repeat(entry), Wrapped._fields, lengths, repeat(name)))
         if counter_of(wrapped[name].base_iv) + count > 1 << 32:
             raise FormatError(f"tensor {shown(name)} has more chunks than its base_iv can number")
     return wrapped
