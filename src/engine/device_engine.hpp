@@ -156,6 +156,9 @@ class DeviceEngine : public Engine {
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
+  // The first `len` bytes of each of `count` rows, which begin `step` bytes apart, to a range of find_page_locked().
+  virtual void copy_rows_to_host(void* host, const void* rows, std::size_t step, std::size_t len, std::size_t count,
+                                 Stream stream) = 0;
   // Between ranges of device memory that do not overlap.
   virtual void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) = 0;
   // Copies from or to page-locked memory, in any order: one call for many is cheaper for the device. No copy is empty.

@@ -8,6 +8,7 @@
 
 #include "core/bytes.hpp"
 #include "dispatch/run.hpp"
+#include "engine/device_engine.hpp"
 #include "force.hpp"
 #include "message/plan.hpp"
 #include "oracle.hpp"
@@ -77,7 +78,7 @@ class Cache {
       Status status = Status::ok;
       oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
     }
-    return rows == expected && blocks_are_right();
+    return rows == expected && blocks_are_right() && heads_arrive(stream);
   }
 
   // After seals(): other blocks get the texts, but for those of forged rows.
@@ -137,6 +138,16 @@ class Cache {
     std::vector<std::uint32_t> found(direction == Direction::encrypt ? 0 : shape_.count);
     must(cudaMemcpy(found.data(), verdicts, found.size() * sizeof found[0], cudaMemcpyDeviceToHost), "cudaMemcpy");
     return found;
+  }
+
+  bool heads_arrive(Stream stream) const {
+    DeviceEngine& engine = cuda_engine();
+    auto* const host = static_cast<std::uint8_t*>(engine.allocate_pinned(heads_.size()));
+    engine.copy_rows_to_host(host, rows_.data + shape_.shift, row_, head, shape_.count, stream);
+    engine.wait(stream);
+    const bool are_right = std::equal(heads_.begin(), heads_.end(), host);
+    engine.free_pinned(host, heads_.size(), 0);
+    return are_right;
   }
 
   static Bytes read(const std::uint8_t* device, std::size_t len) {

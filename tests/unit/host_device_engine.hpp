@@ -163,6 +163,12 @@ class HostDeviceEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     queue(stream).work.push_back([=] { copy(host, device, size); });
   }
+  void copy_rows_to_host(void* host, const void* rows, std::size_t step, std::size_t len, std::size_t count,
+                         Stream stream) override {
+    for (std::size_t i = 0; i < count; ++i) {
+      copy_to_host(static_cast<char*>(host) + len * i, static_cast<const char*>(rows) + step * i, len, stream);
+    }
+  }
   void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) override {
     queue(stream).work.push_back([=] { copy(to, from, size); });
   }

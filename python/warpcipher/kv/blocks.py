@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
@@ -150,18 +150,10 @@ class Blocks:
         if tensor.shape[-1] > 1 and step != tensor.itemsize:
             raise ValueError("the last dimension of blocks is not contiguous: copy them first")
 
-    def numbers(self, ids: Any) -> list[int]:
+    def numbers(self, ids: Any, are_distinct: bool = False) -> memoryview:
         """Of blocks, as integers of the host; from a GPU they are waited for."""
-        found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-        kinds = set(map(type, found))  # one by one would take longer than a GPU does to seal
-        if bool in kinds or self._numpy.bool_ in kinds:
-            raise TypeError("ids is of bool: expected the numbers of blocks")
-        if kinds - {int}:
-            found = [operator.index(number) for number in found]
-        for number in (min(found), max(found)) if found else ():
-            if not 0 <= number < self.count:
-                raise ValueError(f"ids has {number}: there are {self.count} blocks")
-        return found
+        ids = ids.tolist() if hasattr(ids, "tolist") else ids
+        return memoryview(_native.kv_numbers(ids, self.count, are_distinct)).cast("Q")
 
     def empty(self, count: int, size: int) -> Any:
         """Rows of bytes where the tensors are."""
@@ -180,16 +172,17 @@ class Blocks:
         array = self._numpy.frombuffer(bytearray(data), self._numpy.uint8)
         return array if self._torch is None else self._torch.from_numpy(array).to(self._device)
 
-    def on_host(self, rows: Any, size: int) -> tuple[Any, int, int]:
-        """Rows in host memory, of the first bytes at least, their address and the step from one to
-        the next. Waits for the current stream of a GPU."""
+    def read_heads(
+        self, rows: Any, magic: bytes, session_size: int
+    ) -> tuple[bytes, list[bytes], list[int] | None]:
+        """As `_native.kv_read_heads`. Waits for the current stream of a GPU, as rows may be on
+        their way to host memory."""
         if self._torch is None:
-            return rows, rows.ctypes.data, rows.strides[0]
-        if rows.device.type != "cpu":
-            rows = rows[:, :size].cpu()
-        elif self.is_on_gpu:  # sealed blocks may be on their way to host memory
-            self._torch.cuda.current_stream(self._device).synchronize()
-        return rows, rows.data_ptr(), rows.stride(0)
+            place, step = rows.ctypes.data, rows.strides[0]
+        else:
+            place, step = rows.data_ptr(), rows.stride(0)
+        on_gpu = (rows.is_cuda, self._device.index, self._stream()) if self.is_on_gpu else None
+        return _native.kv_read_heads(place, step, len(rows), magic, session_size, on_gpu)
 
     def rows(self, memory: Any, name: str, count: int, size: int) -> Any:
         """Memory of sealed blocks, a buffer or a tensor, as bytes with a row for each block."""
@@ -240,23 +233,24 @@ class Blocks:
         count, size = rows.shape
         first, most = 0, self.layout.most_blocks if self.layout else count
         while first < count:
-            step = max(1, min(part // size, most, count - first))
+            least = -(-(count - first) // most)  # parts, the last of which is not a small rest
+            step = max(1, min(part // size, -(-(count - first) // least)))
             yield rows if step == count else rows[first : first + step]
-            first, part = first + step, min(2 * part, self.part)
+            first, part = first + step, min(gpu.GROWTH * part, self.part)
 
     def new_verdicts(self, count: int) -> Any:
         """Words that `crypt` fills in, where there is a layout."""
         return self._torch.empty(count, dtype=self._torch.int32, device=self._device)
 
-    def send(self, verdicts: Any) -> Callable[[], list[int]]:
+    def send(self, verdicts: Any) -> Callable[[], bytes]:
         """Enqueues their way to the host; the function waits for them."""
         found = self._torch.empty(len(verdicts), dtype=verdicts.dtype, pin_memory=True)
         found.copy_(verdicts, non_blocking=True)
         done = self._torch.cuda.current_stream(self._device).record_event()
 
-        def wait() -> list[int]:
+        def wait() -> bytes:
             done.synchronize()
-            return list(found.tolist())
+            return bytes(found.numpy().tobytes()[:: found.itemsize])
 
         return wait
 
@@ -265,14 +259,14 @@ class Blocks:
         algorithm: str,
         keys: tuple[list[Any], list[int] | None],
         sealed: Any,
-        rows: list[int] | None,
-        numbers: list[int],
+        rows: Sequence[int] | None,
+        numbers: Sequence[int],
         heads: bytes,
         identity: tuple[bytes, list[Any], list[int] | None],
         verdicts: int | None,
+        part: tuple[int, int, int],
     ) -> bytes | None:
-        """Where there is a layout: seals blocks to those rows of sealed, None: all, or opens them.
-        The rest is as of `_native.kv_crypt`."""
+        """As `_native.kv_crypt`, where there is a layout."""
         where = sealed.device.index if sealed.is_cuda else None
         return _native.kv_crypt(
             algorithm,
@@ -286,6 +280,7 @@ class Blocks:
             verdicts,
             self._device.index,
             self._stream(),
+            part,
         )
 
     def _stream(self) -> int:
@@ -295,13 +290,13 @@ class Blocks:
             return int(raw(self._device.index))
         return int(self._torch.cuda.current_stream(self._device).cuda_stream)
 
-    def gather(self, numbers: list[int], rows: Any) -> None:
+    def gather(self, numbers: Sequence[int], rows: Any) -> None:
         """Copies blocks to rows."""
         index = self._index(numbers)  # once: to a GPU it travels for longer than a layer takes
         for moved, part in zip(self._moved, self._parts(rows), strict=True):
             part[...] = moved[index]
 
-    def scatter(self, rows: Any, numbers: list[int], chosen: list[int]) -> None:
+    def scatter(self, rows: Any, numbers: Sequence[int], chosen: list[int]) -> None:
         """Writes the chosen rows to their blocks."""
         index = self._index(numbers)
         for moved, part in zip(self._moved, self._parts(rows), strict=True):
@@ -322,7 +317,6 @@ class Blocks:
     def _words(self, rows: Any, moved: Any) -> Any:
         return rows if self._torch is None else rows.view(moved.dtype)
 
-    def _index(self, numbers: list[int]) -> Any:
-        if self._torch is None:
-            return self._numpy.asarray(numbers, self._numpy.int64)
-        return self._torch.tensor(numbers, dtype=self._torch.int64, device=self._device)
+    def _index(self, numbers: Sequence[int]) -> Any:
+        index = self._numpy.array(numbers, self._numpy.int64)
+        return index if self._torch is None else self._torch.from_numpy(index).to(self._device)

@@ -19,8 +19,10 @@ MOST_PIECES = 1 << 13
 LAYOUT_PART = 1 << 31
 """Bytes of one call of the kernels: the host prepares one while the GPU runs another."""
 FIRST_PART = 1 << 28
-"""Of blocks to be opened, as nothing runs yet; the next parts are twice as large each."""
-LAYOUT_BLOCKS = 1 << 11
+"""Of blocks to be opened, as nothing runs yet."""
+GROWTH = 4
+"""Of the next parts."""
+LAYOUT_BLOCKS = 3 << 10
 """Whose arrays, up to 1 MiB, are sent without a wait for the stream."""
 LAYOUT_PIECES = 1 << 20
 """Each has 80 bytes of memory in a call."""

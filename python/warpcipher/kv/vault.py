@@ -185,30 +185,27 @@ class Vault(Uncopied):
         tensors, ours, verdicts, count = self._begin(
             sealed, blocks, ids, identity, axis, waits=False
         )
-        wait = verdicts.copy if isinstance(verdicts, list) else tensors.send(verdicts)
+        if isinstance(verdicts, bytes):
+            return lambda: _misses(ours, verdicts, count)
+        wait = tensors.send(verdicts)
         return lambda: _misses(ours, wait(), count)
 
     def _begin(
         self, sealed: Any, blocks: Any, ids: Any, identity: Identity, axis: int, waits: bool
     ) -> tuple[Blocks, Sequence[int], Any, int]:
-        """Opens; the numbers of rows that a vault sealed, a verdict for each of them: a list, or
+        """Opens; the numbers of rows that a vault sealed, a verdict for each of them: bytes, or
         without waits words that may be on their way; and how many rows there are."""
         tensors = _blocks(blocks, axis)
         tensors.require_writable()
         tensors.require_no_capture()
-        numbers = tensors.numbers(ids)
-        if len(set(numbers)) != len(numbers):
-            raise ValueError("ids has a block twice: a block is opened once")
+        numbers: Sequence[int] = tensors.numbers(ids, are_distinct=True)
         names = _Names.of(identity, len(numbers))
         size = OVERHEAD + tensors.size
         if isinstance(sealed, list | tuple):
             sealed = _joined(sealed, len(numbers), size)
         count = len(numbers)
         rows = tensors.rows(sealed, "sealed", count, size)
-        held, place, step = tensors.on_host(rows, HEADER_SIZE)
-        read = _native.kv_read_heads(place, step, count, MAGIC, SESSION_SIZE)
-        del held
-        headers, sessions, index = read
+        headers, sessions, index = tensors.read_heads(rows, MAGIC, SESSION_SIZE)
         keys = [self._tenant_key(names.tenant, session) for session in sessions]
         ours: Sequence[int] = range(count)
         if index and -1 in index:
@@ -218,7 +215,7 @@ class Vault(Uncopied):
             index, numbers = [index[j] for j in ours], [numbers[j] for j in ours]
             names = names.chosen(ours)
         chosen = _Chosen(keys, index, headers, numbers, names)
-        verdicts = self._open(tensors, rows, ours, chosen, waits, count) if ours else []
+        verdicts = self._open(tensors, rows, ours, chosen, waits, count) if ours else b""
         return tensors, ours, verdicts, count
 
     def _open(
@@ -232,31 +229,33 @@ class Vault(Uncopied):
     ) -> Any:
         """Opens those rows: verdicts as of `_begin`."""
         words: Any = None
-        good, first, done = list[int](), 0, 0
+        good, first, done = b"", 0, 0
         for part in tensors.parts_in(rows):
             end = first + part.shape[0]
             stop = bisect_left(ours, end, done)
-            own = chosen.part(slice(done, stop))
-            which = [j - first for j in ours[done:stop]] if len(ours) < count else None
             if stop > done and tensors.layout is not None:
-                keys, place = (own.keys, own.key_index), 0
+                keys, place = (chosen.keys, chosen.key_index), 0
                 if not (waits and end - first == count):
                     words = tensors.new_verdicts(len(ours)) if words is None else words
-                    place = words.data_ptr() + 4 * done
-                args = own.numbers, own.headers, own.names.of_aads(), place
-                good += tensors.crypt(self.algorithm, keys, part, which, *args) or b""
+                    place = words.data_ptr()
+                which = ours if len(ours) < count else None
+                args = chosen.numbers, chosen.headers, chosen.names.of_aads(), place
+                now = done, stop, first
+                good += tensors.crypt(self.algorithm, keys, part, which, *args, now) or b""
             elif stop > done:
+                which = [j - first for j in ours[done:stop]]
+                own = chosen.part(slice(done, stop))
                 good += _open_gathered(tensors, self.algorithm, part, which, own)
             first, done = end, stop
-        return good if words is None else words.tolist() if waits else words
+        return good if words is None else tensors.send(words)() if waits else words
 
-    def _seal(self, tensors: Blocks, rows: Any, numbers: list[int], names: _Names) -> None:
+    def _seal(self, tensors: Blocks, rows: Any, numbers: Sequence[int], names: _Names) -> None:
         count, size = rows.shape
         session, first = self._reserve(count, count * tensors.size)
         headers = _native.kv_heads(MAGIC + session, first, count)
         key = self._tenant_key(names.tenant, session)
         if tensors.layout is not None:
-            args = rows, None, numbers, headers, names.of_aads(), None
+            args = rows, None, numbers, headers, names.of_aads(), None, (0, count, 0)
             tensors.crypt(self.algorithm, ([key], None), *args)
             return
         tensors.gather(numbers, rows[:, HEADER_SIZE:-TAG_SIZE])
@@ -324,8 +323,8 @@ def _keep(kept: dict[Any, Any], name: object, value: object) -> None:
     kept[name] = value
 
 
-def _misses(ours: Sequence[int], verdicts: list[int], count: int) -> list[int]:
-    if len(ours) == count and all(verdicts):
+def _misses(ours: Sequence[int], verdicts: bytes, count: int) -> list[int]:
+    if len(ours) == count and 0 not in verdicts:
         return []
     good = {j for j, is_good in zip(ours, verdicts, strict=True) if is_good}
     return [j for j in range(count) if j not in good]
@@ -380,7 +379,8 @@ class _Names(NamedTuple):
         wrong = [one for one in positions or [] if not 0 <= one < 1 << 64]
         if wrong:
             raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
-        return cls(tenant, _label(tenant, model), list(hashes), positions)
+        hashes = hashes if isinstance(hashes, list) else list(hashes)
+        return cls(tenant, _label(tenant, model), hashes, positions)
 
     def part(self, part: slice) -> _Names:
         if part.stop - part.start == len(self.hashes):
@@ -413,7 +413,7 @@ class _Chosen(NamedTuple):
     keys: list[_native.Key]
     key_index: list[int] | None  # None: there is one key
     headers: bytes
-    numbers: list[int]
+    numbers: Sequence[int]
     names: _Names
 
     def part(self, part: slice) -> _Chosen:
@@ -429,11 +429,10 @@ class _Chosen(NamedTuple):
 
 
 def _open_gathered(
-    tensors: Blocks, algorithm: Algorithm, rows: Any, which: list[int] | None, chosen: _Chosen
-) -> list[int]:
+    tensors: Blocks, algorithm: Algorithm, rows: Any, which: list[int], chosen: _Chosen
+) -> bytes:
     """Opens those rows where there is no layout, and waits: 1 for each that is good, or 0."""
     size, length = rows.shape[1], tensors.size
-    which = list(range(len(rows))) if which is None else which
     texts = tensors.empty(len(which), length)
     try:
         done = run_columns(
@@ -450,7 +449,7 @@ def _open_gathered(
             out_offsets=[i * length for i in range(len(which))],
             engine=tensors.engine,
         )
-        good = [int(status == _native.Status.OK.value) for status in done.status]
+        good = bytes(status == _native.Status.OK.value for status in done.status)
         tensors.scatter(texts, chosen.numbers, [i for i, is_good in enumerate(good) if is_good])
     finally:
         texts[...] = 0

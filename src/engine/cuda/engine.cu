@@ -152,6 +152,10 @@ class CudaEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
   }
+  void copy_rows_to_host(void* host, const void* rows, std::size_t step, std::size_t len, std::size_t count,
+                         Stream stream) override {
+    cuda::copy_rows(static_cast<std::uint8_t*>(host), static_cast<const std::uint8_t*>(rows), step, len, count, stream);
+  }
   void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) override {
     // Memory of another GPU's pool is not mapped here: only the peer copy takes it (CUDA Programming Guide, Stream
     // Ordered Memory Allocator).

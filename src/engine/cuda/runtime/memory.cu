@@ -318,6 +318,15 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
   }
 }
 
+// A lane a byte.
+__global__ void __launch_bounds__(threads) copy_rows_kernel(std::uint8_t* to, const std::uint8_t* rows,
+                                                            std::uint64_t step, std::uint32_t len, std::uint64_t all) {
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i < all;
+       i += std::uint64_t{gridDim.x} * threads) {
+    to[i] = rows[i / len * step + i % len];
+  }
+}
+
 #if CUDART_VERSION >= 13000
 // For initcheck, force calls: the initcheck of CUDA 13.0 does not see what a batch of copies writes.
 bool in_batches() { return overrides().copies != PickedCopies::calls; }
@@ -359,6 +368,13 @@ void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream st
   const std::size_t blocks = std::min(most_blocks, (count + warps_of_block - 1) / warps_of_block);
   launch(&copy_many_kernel, LaunchConfiguration{static_cast<std::uint32_t>(blocks), threads}, stream, copies,
          static_cast<std::uint32_t>(count));
+}
+
+void copy_rows(std::uint8_t* to, const std::uint8_t* rows, std::size_t step, std::size_t len, std::size_t count,
+               Stream stream) {
+  if (len * count == 0) return;
+  launch(&copy_rows_kernel, configuration_of_lanes(current_device(), len * count, threads, 4), stream, to, rows,
+         std::uint64_t{step}, static_cast<std::uint32_t>(len), std::uint64_t{len * count});
 }
 
 }  // namespace warpcipher::cuda

@@ -108,4 +108,8 @@ void copy_all(std::span<const DeviceCopy> copies, cudaMemcpyKind kind, Stream st
 // By a kernel. copies: device memory.
 void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream);
 
+// By a kernel: the first `len` bytes of each of `count` rows, `step` bytes apart, one after another to `to`.
+void copy_rows(std::uint8_t* to, const std::uint8_t* rows, std::size_t step, std::size_t len, std::size_t count,
+               Stream stream);
+
 }  // namespace warpcipher::cuda
