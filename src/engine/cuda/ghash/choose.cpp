@@ -144,8 +144,9 @@ std::uint64_t even_chunk(const Turns& turns, std::uint64_t blocks, std::uint64_t
   const std::uint64_t of_message = divided(blocks, messages);
   std::uint64_t best = 0, least_time = UINT64_MAX;
   for (std::uint64_t cuts = 1; cuts <= most_cuts; ++cuts) {
-    const std::uint64_t chunk = chunk_of(of_message, cuts);
-    if (cuts > 1 && chunk < of_one_text / 8) break;  // most of the text may be one message's
+    std::uint64_t chunk = chunk_of(of_message, cuts);
+    if (cuts == 1) chunk = std::max(chunk, of_one_text);  // so that messages of more than the mean are whole, too
+    if (chunk < of_one_text / 8) break;                   // most of the text may be one message's
     const std::uint64_t rounds = divided(messages * divided(of_message, chunk), turns.workers);
     const std::uint64_t time = rounds * (std::min(chunk, of_message) + turns.start);
     if (time >= least_time) continue;
