@@ -40,7 +40,7 @@ def entry_of(path: str, known: dict[str, Identity]) -> Entry:
         above, _, name = above.rstrip("/").rpartition("/")
         below.append(name)
         place = above or ("/" if path.startswith("/") else ".")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             found = known.get(place) or identity_of(os.stat(place))
             known[place] = found
             return found, tuple(below)

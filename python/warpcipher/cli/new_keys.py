@@ -80,6 +80,10 @@ class RekeySettings(Settings):
     def is_job(self) -> bool:
         return super().is_job or any(map(os.path.isdir, self.paths))
 
+    @property
+    def key_files(self) -> tuple[str, ...]:
+        return (*super().key_files, *self.new.paths)
+
     def _check(self) -> None:
         super()._check()
         if not self.new:

@@ -219,6 +219,9 @@ class ObjectRun(Transfer):
             raise usage(f"{shown(place)} lies in the output {shown(target)}: name another")
         if ends[1].startswith(ends[0]):
             raise usage(f"the output {shown(made)} lies in {shown(place)}: name another")
+        for path in self._settings.key_files:
+            if f"{real(path)}/".startswith(ends[1]):
+                raise usage(f"the key file {shown(path)} lies in the output {shown(made)}")
 
     # --- one job ----------------------------------------------------------------------------------
 

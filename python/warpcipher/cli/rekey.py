@@ -90,11 +90,8 @@ class Rekey(Transfer):
                         f"{shown(job.path)} has the suffix of {self._format.name}, and would be of "
                         f"{self._new.format.name}: name the new file with -o"
                     )
-        secrets = (how.key.path, *how.people.paths, *how.new.paths)
         conflicts.refuse_in_trees(plan, encrypt=True)
-        conflicts.refuse(
-            plan, [path for path in secrets if path], self._kept, in_place=how.in_place
-        )
+        conflicts.refuse(plan, how.key_files, self._kept, in_place=how.in_place)
         self._warn_unauthenticated()
         return plan
 

@@ -196,6 +196,11 @@ class Settings(RunOptions):
         return self.cluster is not None or any(map(stores.is_url, places))
 
     @property
+    def key_files(self) -> tuple[str, ...]:
+        """The files that keys are read from, which no output may replace."""
+        return tuple(filter(None, (self.key.path, *self.people.paths)))
+
+    @property
     def filters(self) -> list[str]:
         """The options given that choose some of many objects."""
         return [name for name in _FILTERS if getattr(self, name)]

@@ -86,8 +86,7 @@ class Transfer(TreeRun):
         if not self._check:
             self._refuse_terminal(to_standard=any(job.target is None for job in plan.jobs))
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
-            secrets = (settings.key.path, *settings.people.paths)
-            conflicts.refuse(plan, [path for path in secrets if path], self._kept)
+            conflicts.refuse(plan, settings.key_files, self._kept)
         if self._encrypt:
             conflicts.warn_of_encrypted(plan, self._format.extension)
         self._warn_unauthenticated()

@@ -288,6 +288,15 @@ def test_a_tree_goes_on(folder: Path) -> None:
     run("check", "--key", "new", "n", cwd=folder)
 
 
+def test_a_key_file_in_the_output_of_a_tree(folder: Path) -> None:
+    (folder / "n").mkdir()
+    shutil.copy(folder / "new", folder / "n/a.cobblestone")
+    command = ("--key", "old", "--new-key", "n/a.cobblestone", "--force", "-o", "n")
+    done = run("rekey", *command, "t.cobblestone", cwd=folder, expect=2)
+    assert b"the key file n/a.cobblestone lies in the output" in done.stderr
+    assert names(folder / "n") == {"a.cobblestone"}
+
+
 def test_a_tree_that_does_not_match_its_manifest(folder: Path) -> None:
     (folder / "t.cobblestone/b/c.cobblestone").unlink()
     command = ("rekey", "--key", "old", "--new-key", "new", "-o", "n", "t.cobblestone")
