@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _native
+from ..arguments import kind, require_int, require_items
 from . import gpu
 from .gpu import FIRST_PART, LAYOUT_PART, Layout, copied_in, copied_out, layout_of
 
@@ -57,6 +58,7 @@ class Blocks:
     _host_by_numpy = True  # tests run PyTorch's side without a GPU
 
     def __init__(self, blocks: Any, axis: int = 0) -> None:
+        require_int("axis", axis)
         tensors = list(blocks) if isinstance(blocks, list | tuple) else [blocks]
         if not tensors:
             raise ValueError("blocks is an empty list")
@@ -153,7 +155,8 @@ class Blocks:
     def numbers(self, ids: Any, are_distinct: bool = False) -> memoryview:
         """Of blocks, as integers of the host; from a GPU they are waited for."""
         ids = ids.tolist() if hasattr(ids, "tolist") else ids
-        return memoryview(_native.kv_numbers(ids, self.count, are_distinct)).cast("Q")
+        items = ids if isinstance(ids, list) else require_items("ids", ids, "numbers of blocks")
+        return memoryview(_native.kv_numbers(items, self.count, are_distinct)).cast("Q")
 
     def empty(self, count: int, size: int) -> Any:
         """Rows of bytes where the tensors are."""
@@ -194,7 +197,10 @@ class Blocks:
                 flat = memory.detach().reshape(-1).view(self._given.uint8)
             flat = flat if self._torch is not None else flat.numpy(force=name == "sealed")
         else:
-            view = memoryview(memory)
+            try:
+                view = memoryview(memory)
+            except TypeError:
+                raise TypeError(f"{name} is {kind(memory)}: expected bytes-like") from None
             if not view.c_contiguous:
                 raise ValueError(f"{name} is not contiguous")
             if name == "out" and view.readonly:

@@ -16,7 +16,6 @@ one process; its nonces are counted. docs/design/kv.md says why no nonce comes t
 
 from __future__ import annotations
 
-import operator
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from .. import _native, keys
 from .._not_at_fork import NOT_AT_FORK
 from .._uncopied import Uncopied
+from ..arguments import require_int, require_items, view_bytes
 from ..columns import run_columns
 from .blocks import Blocks
 
@@ -334,7 +334,7 @@ def _joined(sealed: Sequence[Buffer], count: int, size: int) -> bytearray:
     """Sealed blocks side by side, zeros for those that are not of that size."""
     if len(sealed) != count:
         raise ValueError(f"sealed has {len(sealed)} blocks, and ids {count}")
-    views = [memoryview(one).cast("B") for one in sealed]
+    views = [view_bytes("a sealed block", one) for one in sealed]
     return bytearray().join(view if len(view) == size else bytes(size) for view in views)
 
 
@@ -369,7 +369,12 @@ class _Names(NamedTuple):
         for name, text in (("tenant", tenant), ("model", model)):
             if not isinstance(text, str):
                 raise TypeError(f"the identity's {name} is {type(text).__name__}: expected str")
-        positions = None if given is None else [operator.index(one) for one in given]
+        if not isinstance(hashes, list):
+            hashes = require_items("the identity's hashes", hashes, "bytes for each block")
+        positions = None
+        if given is not None:
+            given = require_items("the identity's positions", given, "an int for each block")
+            positions = [require_int("a position of the identity", one) for one in given]
         if len(hashes) != count or (positions is not None and len(positions) != count):
             places = "" if positions is None else f" and {len(positions)} positions"
             raise ValueError(
@@ -379,7 +384,6 @@ class _Names(NamedTuple):
         wrong = [one for one in positions or [] if not 0 <= one < 1 << 64]
         if wrong:
             raise ValueError(f"identity has position {wrong[0]}: expected 0 to 2^64 - 1")
-        hashes = hashes if isinstance(hashes, list) else list(hashes)
         return cls(tenant, _label(tenant, model), hashes, positions)
 
     def part(self, part: slice) -> _Names:
@@ -398,7 +402,7 @@ class _Names(NamedTuple):
     def aad_columns(self) -> dict[str, Any]:
         positions = self.positions or [0] * len(self.hashes)
         aads = [
-            self.label + position.to_bytes(8, "big") + memoryview(one)
+            self.label + position.to_bytes(8, "big") + view_bytes("a hash of the identity", one)
             for position, one in zip(positions, self.hashes, strict=True)
         ]
         lengths = [len(aad) for aad in aads]

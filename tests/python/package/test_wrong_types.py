@@ -9,15 +9,21 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from warpcipher import formats, keys, parquet, prg
+from warpcipher import formats, keys, kv, parquet, prg
 from warpcipher.formats import age, crypt4gh
 
 ANY: Any = None
 SEED = bytes(16)
+NAMES = kv.Identity("", "", [b""])
 
 
 class Client:
     def unwrap_key(self) -> None: ...
+
+
+def seal(ids: Any, identity: Any, out: Any = None) -> object:
+    numpy = pytest.importorskip("numpy")
+    return kv.Vault(SEED).seal(numpy.ones((1, 1, 1), "u1"), ids, out, identity=identity)
 
 
 CALLS: list[tuple[Callable[[], object], str]] = [
@@ -44,6 +50,11 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: wc.keysearch.parse_candidates(ANY), "text is NoneType: expected bytes"),
     (lambda: wc.weights.save_file({}, "x", metadata=5), "metadata is int: expected a map"),  # type: ignore[arg-type]
+    (lambda: seal(5, NAMES), "ids is int: expected numbers"),
+    (lambda: seal([0], NAMES, 5), "out is int: expected bytes-like"),
+    (lambda: seal([0], kv.Identity("", "", ANY)), "hashes is NoneType: expected bytes for each"),
+    (lambda: seal([0], kv.Identity("", "", [ANY])), "a hash of the identity is NoneType"),
+    (lambda: seal([0], NAMES._replace(positions=[ANY])), "a position of the identity is"),
     (lambda: parquet.KmsKeys(ANY), "client is NoneType: expected an object with wrap_key"),
     (lambda: parquet.KmsKeys(Client), "Client'>: expected an object with wrap_key"),  # type: ignore[arg-type]
     (lambda: parquet.EncryptionConfig(SEED, column_keys=ANY), "column_keys is NoneType"),
