@@ -4,11 +4,9 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
@@ -30,28 +28,9 @@ inline LaunchConfiguration configuration_of_lanes(const Device& device, std::uin
   return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
 }
 
-// Lets a kernel have as much dynamic shared memory on the current device. Each thread asks the driver once, which takes
-// as long for it as for a launch.
-inline void reserve_shared_memory(const void* kernel, std::size_t len) {
-  struct Reserved {
-    const void* kernel;
-    int device;
-    std::size_t len;
-  };
-  thread_local std::vector<Reserved> reserved;
-  int device = 0;
-  check(cudaGetDevice(&device), "find the current device");
-  const auto is_of_kernel = [&](const Reserved& r) { return r.kernel == kernel && r.device == device; };
-  const auto found = std::find_if(reserved.begin(), reserved.end(), is_of_kernel);
-  if (found != reserved.end() && found->len == len) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(len)),
-        "reserve shared memory for a kernel");
-  if (found == reserved.end()) {
-    reserved.push_back({kernel, device, len});
-  } else {
-    found->len = len;
-  }
-}
+// Lets a kernel have as much dynamic shared memory on the current device. The driver, which takes as long for it as for a
+// launch, is asked for more only, so that no thread takes away what another is about to use.
+void reserve_shared_memory(const void* kernel, std::size_t len);
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfiguration& configuration, Stream stream,
