@@ -28,8 +28,8 @@ inline LaunchConfiguration configuration_of_lanes(const Device& device, std::uin
   return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
 }
 
-// Lets a kernel have as much dynamic shared memory on the current device. The driver, which takes as long for it as for a
-// launch, is asked for more only, so that no thread takes away what another is about to use.
+// Lets a kernel have as much dynamic shared memory on the current device. The driver, which takes as long for it as for
+// a launch, is asked for more only, so that no thread takes away what another is about to use.
 void reserve_shared_memory(const void* kernel, std::size_t len);
 
 template <class... Parameters, class... Arguments>
