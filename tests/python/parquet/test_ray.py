@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import ray_keys
@@ -227,7 +228,7 @@ def test_another_version_of_the_library_is_refused(folder: Path) -> None:
         {b"": KEY},
         {b"x": keys.from_env("X"), "a": bytes(16)},
         lambda _: KEY,
-        parquet.KmsKeys(object()),  # type: ignore[arg-type]
+        parquet.KmsKeys(Mock()),
         "key",
     ],
     ids=["bytes", "bytearray", "mapping", "one of a mapping", "lambda", "instance", "text"],
