@@ -40,12 +40,14 @@ def entry_of(path: str, known: dict[str, Identity]) -> Entry:
         above, _, name = above.rstrip("/").rpartition("/")
         below.append(name)
         place = above or ("/" if path.startswith("/") else ".")
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        try:
             found = known.get(place) or identity_of(os.stat(place))
-            known[place] = found
-            return found, tuple(below)
-        if not above:
-            raise usage(f"the folder {place}, which {shown(path)} lies in, cannot be read")
+        except OSError:  # not there, or its name is too long
+            if not above:
+                raise
+            continue
+        known[place] = found
+        return found, tuple(below)
 
 
 def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool = False) -> None:
