@@ -41,12 +41,11 @@ nb::object make_heads(nb::handle prefix, std::uint64_t first, std::size_t count)
 }
 
 // The numbers of blocks, from 0 to count - 1, as 64-bit integers.
-nb::object read_numbers(nb::handle ids, std::uint64_t count, bool are_distinct) {
-  const nb::list items = nb::isinstance<nb::list>(ids) ? nb::borrow<nb::list>(ids) : nb::list(ids);
-  nb::object numbers = new_bytes(sizeof(std::uint64_t) * items.size());
+nb::object read_numbers(const nb::list& ids, std::uint64_t count, bool are_distinct) {
+  nb::object numbers = new_bytes(sizeof(std::uint64_t) * ids.size());
   std::vector<bool> were_there(are_distinct ? count : 0);
   std::uint8_t* to = bytes_of(numbers);
-  for (const nb::handle item : items) {
+  for (const nb::handle item : ids) {
     if (PyBool_Check(item.ptr())) throw_type_error("ids is of bool: expected the numbers of blocks");
     const nb::object index = PyLong_Check(item.ptr()) ? nb::borrow(item) : index_of(item, "an item of ids");
     const std::uint64_t number = PyLong_AsUnsignedLongLong(index.ptr());
@@ -66,36 +65,27 @@ nb::object read_numbers(nb::handle ids, std::uint64_t count, bool are_distinct) 
   return numbers;
 }
 
-// Page-locked memory of no secrets, on its way from a device.
-struct Received {
-  explicit Received(std::size_t len) : block(PinnedBlock::take(usable_cuda_engine(), len)) {}
-  Received(const Received&) = delete;
-  Received& operator=(const Received&) = delete;
-  ~Received() { block.give(usable_cuda_engine()); }
-
-  PinnedBlock block;
-};
-
 // The heads of rows, which begin `step` bytes apart; their sessions, each once; and for each head the number of its
 // session, or -1 where the head does not begin as ours do: None if all are of one session.
 nb::tuple read_heads(std::uintptr_t rows, std::size_t step, std::size_t rows_count, nb::handle magic_object,
                      std::size_t session_len, std::optional<std::tuple<bool, int, std::uintptr_t>> on_gpu) {
   const Operand magic(magic_object, "magic", Operand::Use::read);
   const std::size_t head_len = magic.size() + session_len + nonce_len;
-  std::optional<Received> received;
+  std::optional<SlotMemory> slot;  // of heads that come from the device
   if (on_gpu && rows_count != 0) {
     const auto [is_on_device, device, cuda_stream] = *on_gpu;
     const auto stream = reinterpret_cast<Stream>(cuda_stream);
     const DeviceScope scope(device);
-    if (is_on_device) received.emplace(head_len * rows_count);
+    DeviceEngine& engine = usable_cuda_engine();
     const GilReleased released;
-    if (received) {
-      usable_cuda_engine().copy_rows_to_host(received->block.data, reinterpret_cast<const void*>(rows), step, head_len,
-                                             rows_count, stream);
-      rows = reinterpret_cast<std::uintptr_t>(received->block.data);
+    if (is_on_device) {
+      slot.emplace(engine);
+      std::uint8_t* const received = slot->pinned(head_len * rows_count);
+      engine.copy_rows_to_host(received, reinterpret_cast<const void*>(rows), step, head_len, rows_count, stream);
+      rows = reinterpret_cast<std::uintptr_t>(received);
       step = head_len;
     }
-    if (received || !usable_cuda_engine().is_done(stream)) usable_cuda_engine().wait(stream);
+    if (is_on_device || !engine.is_done(stream)) engine.wait(stream);
   }
   const nb::object heads = new_bytes(rows_count * head_len);
   nb::list sessions;
@@ -266,7 +256,7 @@ void bind_kv(nb::module_& m) {
         nb::sig("def kv_heads(prefix: bytes, first: int, count: int) -> bytes"),
         "Heads of sealed blocks: the prefix, and 12 bytes that count from first on.");
   m.def("kv_numbers", &read_numbers, nb::arg("ids"), nb::arg("count"), nb::arg("are_distinct"),
-        nb::sig("def kv_numbers(ids: object, count: int, are_distinct: bool) -> bytes"),
+        nb::sig("def kv_numbers(ids: list[object], count: int, are_distinct: bool) -> bytes"),
         "Numbers of blocks as 64-bit integers. Throws TypeError, or ValueError for one that is not below count, or, "
         "if they are to be distinct, comes twice.");
   m.def("kv_read_heads", &read_heads, nb::arg("rows"), nb::arg("step"), nb::arg("count"), nb::arg("magic"),
