@@ -174,7 +174,7 @@ def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
             )
 
 
-def key_files(settings: Settings) -> frozenset[Identity]:
+def secret_files(settings: Settings) -> frozenset[Identity]:
     """The files with secrets that a run reads."""
     paths = filter(None, (settings.key.path, *settings.people.identities))
     return frozenset(identity for path in paths for identity in _identities(path))

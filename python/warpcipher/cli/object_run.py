@@ -181,7 +181,7 @@ class ObjectRun(Transfer):
 
     def _left_out(self) -> frozenset[tuple[int, int]]:
         """The key files: one that is encrypted under itself is lost with its plain file."""
-        return conflicts.key_files(self._settings) if self._encrypt else frozenset()
+        return conflicts.secret_files(self._settings) if self._encrypt else frozenset()
 
     def _named(self, path: str, name: str) -> str:
         """The default name of an output."""

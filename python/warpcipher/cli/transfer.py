@@ -82,7 +82,7 @@ class Transfer(TreeRun):
             raise
         self._check_plan(plan)
         if self._encrypt:
-            conflicts.leave_out_keys(plan, conflicts.key_files(settings))
+            conflicts.leave_out_keys(plan, conflicts.secret_files(settings))
         if not self._check:
             self._refuse_terminal(to_standard=any(job.target is None for job in plan.jobs))
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
