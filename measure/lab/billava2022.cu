@@ -272,10 +272,10 @@ std::unique_ptr<Job> parallel(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> billava2022() {
-  static const Variant list[] = {
+std::vector<Variant> billava2022() {
+  return {
       {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, naive},
-      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false, WARPCIPHER_LAB_GPU(parallel)},
+      WARPCIPHER_LAB_GPU("kernel", "a byte a thread, Galois products computed (section 3.3)", false, parallel),
       {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false, key_expansion<expand_plain>},
 #ifdef _OPENMP
       {"key-openmp", "key expansion, each column an OpenMP section (section 3.2)", false, false,
@@ -289,7 +289,6 @@ std::span<const Variant> billava2022() {
        "this build has no OpenMP"},
 #endif
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

@@ -263,30 +263,24 @@ std::unique_ptr<Job> encryption(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> harrison2008() {
-  static const Variant list[] = {
-      {"read-shared-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(device_reads<Place::shared, Pattern::neighbours>)},
-      {"read-shared-random", "Table 1", true, true, WARPCIPHER_LAB_GPU(device_reads<Place::shared, Pattern::random>)},
-      {"read-constant-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(device_reads<Place::constant, Pattern::uniform>)},
-      {"read-constant-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(device_reads<Place::constant, Pattern::random>)},
-      {"read-texture-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(device_reads<Place::texture, Pattern::neighbours>)},
-      {"read-texture-random", "Table 1", true, true, WARPCIPHER_LAB_GPU(device_reads<Place::texture, Pattern::random>)},
+std::vector<Variant> harrison2008() {
+  return {
+      WARPCIPHER_LAB_GPU("read-shared-coherent", "Table 1", true, device_reads<Place::shared, Pattern::neighbours>),
+      WARPCIPHER_LAB_GPU("read-shared-random", "Table 1", true, device_reads<Place::shared, Pattern::random>),
+      WARPCIPHER_LAB_GPU("read-constant-coherent", "Table 1", true, device_reads<Place::constant, Pattern::uniform>),
+      WARPCIPHER_LAB_GPU("read-constant-random", "Table 1", true, device_reads<Place::constant, Pattern::random>),
+      WARPCIPHER_LAB_GPU("read-texture-coherent", "Table 1", true, device_reads<Place::texture, Pattern::neighbours>),
+      WARPCIPHER_LAB_GPU("read-texture-random", "Table 1", true, device_reads<Place::texture, Pattern::random>),
       {"read-cpu", "the same reads on one CPU thread, to check by", false, true, host_reads},
-      {"ctr-single-shared", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::shared, 1>)},
-      {"ctr-quad-shared", "Table 2, four T-boxes; Figure 1", true, false,
-       WARPCIPHER_LAB_GPU(encryption<Place::shared, 4>)},
-      {"ctr-single-constant", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::constant, 1>)},
-      {"ctr-quad-constant", "Table 2, four T-boxes", true, false, WARPCIPHER_LAB_GPU(encryption<Place::constant, 4>)},
-      {"ctr-single-texture", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(encryption<Place::texture, 1>)},
-      {"ctr-quad-texture", "Table 2, four T-boxes", true, false, WARPCIPHER_LAB_GPU(encryption<Place::texture, 4>)},
+      WARPCIPHER_LAB_GPU("ctr-single-shared", "Table 2, one T-box", false, encryption<Place::shared, 1>),
+      WARPCIPHER_LAB_GPU("ctr-quad-shared", "Table 2, four T-boxes; Figure 1", false, encryption<Place::shared, 4>),
+      WARPCIPHER_LAB_GPU("ctr-single-constant", "Table 2, one T-box", false, encryption<Place::constant, 1>),
+      WARPCIPHER_LAB_GPU("ctr-quad-constant", "Table 2, four T-boxes", false, encryption<Place::constant, 4>),
+      WARPCIPHER_LAB_GPU("ctr-single-texture", "Table 2, one T-box", false, encryption<Place::texture, 1>),
+      WARPCIPHER_LAB_GPU("ctr-quad-texture", "Table 2, four T-boxes", false, encryption<Place::texture, 4>),
       {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, one_thread},
-      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(strided_reads)},
+      WARPCIPHER_LAB_GPU("strided-reads", "Figure 6", true, strided_reads),
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

@@ -256,15 +256,14 @@ std::unique_ptr<Job> payload_job(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> harrison2008_payloads() {
-  static const Variant list[] = {
-      {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(payload_job<false>)},
-      {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(payload_job<true>)},
+std::vector<Variant> harrison2008_payloads() {
+  return {
+      WARPCIPHER_LAB_GPU("payload-direct", "payloads, threads mapped one to one (section 6.2)", false,
+                         payload_job<false>),
+      WARPCIPHER_LAB_GPU("payload-striped", "payloads, threads striped over blocks (section 6.2)", false,
+                         payload_job<true>),
       {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, serialisation},
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

@@ -26,7 +26,7 @@ namespace warpcipher::lab {
 namespace {
 
 enum class Place { constant, shared };
-enum class Text { registers, structures, arrays };  // "structures": AoS, "arrays": SoA
+enum class Text { registers, aos, soa };
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -118,7 +118,7 @@ __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std:
   // volatile: keeps the state in shared memory, without a copy in registers.
   volatile std::uint32_t* const state = shared + P::text_at;
   const auto word = [&](unsigned copy, unsigned c) -> volatile std::uint32_t& {
-    const unsigned place = P::text == Text::structures ? 4 * block + c : c * blocks + block;
+    const unsigned place = P::text == Text::aos ? 4 * block + c : c * blocks + block;
     return state[(P::copies == 2 ? copy * 4 * blocks : 0) + place];
   };
   const auto barrier = [] {
@@ -164,7 +164,7 @@ __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std:
 template <class P>
 __global__ void encrypt_bytes(const std::uint32_t* in, std::uint32_t* out, std::size_t count,
                               const __grid_constant__ RoundKeys keys) {
-  static_assert(P::bytes == 1 && P::shared_tables && P::tables == 4 && P::shared_keys && P::text == Text::structures);
+  static_assert(P::bytes == 1 && P::shared_tables && P::tables == 4 && P::shared_keys && P::text == Text::aos);
   auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
   fill_shared<P>(shared, keys);
   const auto* const tables = reinterpret_cast<const std::uint8_t*>(shared);
@@ -207,8 +207,9 @@ constexpr Kernel kernel() {
 }
 
 // blocks: of threads; 0: as many as the text needs, so that no thread turns twice.
-template <class P>
+template <auto... Choices>
 std::unique_ptr<Job> make(const Setting& setting) {
+  using P = Policy<Choices...>;
   const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024, 32));
   const auto blocks = static_cast<std::size_t>(setting.parameters.take("blocks", 60, 0, 0x7fffffff));
   return kernel_job({setting, kernel<P>(), threads, P::shared_len(threads)},
@@ -225,47 +226,34 @@ std::unique_ptr<Job> make(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> iwai2012() {
-  [[maybe_unused]] constexpr Place constant = Place::constant;
-  [[maybe_unused]] constexpr Place shared = Place::shared;
-  [[maybe_unused]] constexpr Text registers = Text::registers;
-  [[maybe_unused]] constexpr Text soa = Text::arrays;
-  [[maybe_unused]] constexpr Text aos = Text::structures;
+std::vector<Variant> iwai2012() {
+  using enum Place;
+  using enum Text;
   // Parts of a name: bytes a thread; where T-boxes and round keys are; where the text is; the number of T-boxes if not
   // four.
-  static const Variant list[] = {
+  return {
       {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false, one_thread_ecb<false>},
-      {"16-constant-constant-registers", "Table 5, I", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<16, constant, 4, constant, registers>>)},
-      {"16-shared-constant-registers", "Table 5, II", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, constant, registers>>)},
-      {"16-shared-shared-registers", "Table 5, III", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, registers>>)},
-      {"16-shared-shared-registers-one", "Table 5, IV", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 1, shared, registers>>)},
-      {"16-shared-shared-soa", "Table 5, V", true, false, WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, soa>>)},
-      {"16-shared-shared-aos", "Table 5, VI", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, aos>>)},
-      {"8-shared-constant-aos", "Table 6, 8 B/th, first", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, constant, aos>>)},
-      {"8-shared-shared-aos", "Table 6, 8 B/th, second", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, shared, aos>>)},
-      {"8-shared-constant-soa", "Table 6, 8 B/th, third", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, constant, soa>>)},
-      {"4-shared-constant-aos", "Table 6, 4 B/th, first", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, constant, aos>>)},
-      {"4-shared-shared-aos", "Table 6, 4 B/th, second", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, shared, aos>>)},
-      {"4-shared-constant-soa", "Table 6, 4 B/th, third", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, constant, soa>>)},
-      {"1-shared-shared-aos", "Table 6, 1 B/th", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<1, shared, 4, shared, aos>>)},
-      {"8-shared-constant-aos-one", "section 6.3.2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 1, constant, aos>>)},
-      {"4-shared-constant-aos-one", "section 6.3.2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 1, constant, aos>>)},
+      WARPCIPHER_LAB_GPU("16-constant-constant-registers", "Table 5, I", false,
+                         make<16, constant, 4, constant, registers>),
+      WARPCIPHER_LAB_GPU("16-shared-constant-registers", "Table 5, II", false,
+                         make<16, shared, 4, constant, registers>),
+      WARPCIPHER_LAB_GPU("16-shared-shared-registers", "Table 5, III", false, make<16, shared, 4, shared, registers>),
+      WARPCIPHER_LAB_GPU("16-shared-shared-registers-one", "Table 5, IV", false,
+                         make<16, shared, 1, shared, registers>),
+      WARPCIPHER_LAB_GPU("16-shared-shared-soa", "Table 5, V", false, make<16, shared, 4, shared, soa>),
+      WARPCIPHER_LAB_GPU("16-shared-shared-aos", "Table 5, VI", false, make<16, shared, 4, shared, aos>),
+      WARPCIPHER_LAB_GPU("8-shared-constant-aos", "Table 6, 8 B/th, first", false, make<8, shared, 4, constant, aos>),
+      WARPCIPHER_LAB_GPU("8-shared-shared-aos", "Table 6, 8 B/th, second", false, make<8, shared, 4, shared, aos>),
+      WARPCIPHER_LAB_GPU("8-shared-constant-soa", "Table 6, 8 B/th, third", false, make<8, shared, 4, constant, soa>),
+      WARPCIPHER_LAB_GPU("4-shared-constant-aos", "Table 6, 4 B/th, first", false, make<4, shared, 4, constant, aos>),
+      WARPCIPHER_LAB_GPU("4-shared-shared-aos", "Table 6, 4 B/th, second", false, make<4, shared, 4, shared, aos>),
+      WARPCIPHER_LAB_GPU("4-shared-constant-soa", "Table 6, 4 B/th, third", false, make<4, shared, 4, constant, soa>),
+      WARPCIPHER_LAB_GPU("1-shared-shared-aos", "Table 6, 1 B/th", false, make<1, shared, 4, shared, aos>),
+      WARPCIPHER_LAB_GPU("8-shared-constant-aos-one", "section 6.3.2, one T-box", false,
+                         make<8, shared, 1, constant, aos>),
+      WARPCIPHER_LAB_GPU("4-shared-constant-aos-one", "section 6.3.2, one T-box", false,
+                         make<4, shared, 1, constant, aos>),
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

@@ -43,17 +43,16 @@ void Parameters::check_all_taken() const {
 }
 
 std::span<const Paper> papers() {
-  const auto joined_lists = [](std::span<const Variant> first, std::span<const Variant> second = {}) {
-    std::vector<Variant> list(first.begin(), first.end());
-    list.insert(list.end(), second.begin(), second.end());
+  const auto and_also = [](std::vector<Variant> list, const std::vector<Variant>& more) {
+    list.insert(list.end(), more.begin(), more.end());
     return list;
   };
   static const Paper list[] = {
-      {"yang2007", joined_lists(yang2007(), yang2007_blocks())},
-      {"harrison2008", joined_lists(harrison2008(), harrison2008_payloads())},
-      {"iwai2012", joined_lists(iwai2012())},
-      {"quirem2013", joined_lists(quirem2013())},
-      {"billava2022", joined_lists(billava2022())},
+      {"yang2007", and_also(yang2007(), yang2007_blocks())},
+      {"harrison2008", and_also(harrison2008(), harrison2008_payloads())},
+      {"iwai2012", iwai2012()},
+      {"quirem2013", quirem2013()},
+      {"billava2022", billava2022()},
   };
   return list;
 }

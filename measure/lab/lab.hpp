@@ -96,12 +96,14 @@ std::unique_ptr<Job> host_job(Run run) {
   return std::make_unique<HostJob<Run>>(std::move(run));
 }
 
-// For Variant::make, of what only a build with CUDA has.
+// A variant that needs a GPU, whose `make` only a build with CUDA has.
 #if WARPCIPHER_HAS_CUDA
-#define WARPCIPHER_LAB_GPU(...) __VA_ARGS__
+#define WARPCIPHER_LAB_GPU(name, description, constant_time, ...) {name, description, true, constant_time, __VA_ARGS__}
 #else
-#define WARPCIPHER_LAB_GPU(...) \
-  {}
+#define WARPCIPHER_LAB_GPU(name, description, constant_time, ...) \
+  {                                                               \
+    name, description, true, constant_time, {}                    \
+  }
 #endif
 
 struct Paper {
@@ -117,13 +119,13 @@ const Paper& find_paper(std::string_view name);
 std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting);
 
 // One function a paper, in the paper's file; some have a part in a file of its own.
-std::span<const Variant> billava2022();
-std::span<const Variant> harrison2008();
-std::span<const Variant> iwai2012();
-std::span<const Variant> quirem2013();
-std::span<const Variant> yang2007();
-std::span<const Variant> harrison2008_payloads();
-std::span<const Variant> yang2007_blocks();
+std::vector<Variant> billava2022();
+std::vector<Variant> harrison2008();
+std::vector<Variant> iwai2012();
+std::vector<Variant> quirem2013();
+std::vector<Variant> yang2007();
+std::vector<Variant> harrison2008_payloads();
+std::vector<Variant> yang2007_blocks();
 
 // For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
 void check_blocks(const Data& data);

@@ -184,17 +184,16 @@ std::unique_ptr<Job> make(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> quirem2013() {
-  static const Variant list[] = {
-      {"warp-shared", "four threads a block, columns through shared memory (section III)", true, false,
-       WARPCIPHER_LAB_GPU(make<decrypt_shared, 4, 4>)},
-      {"warp-shuffle", "four threads a block, columns by shuffles", true, false,
-       WARPCIPHER_LAB_GPU(make<decrypt_shuffle, 4, 0>)},
-      {"thread", "one thread a block (the paper's standard form)", true, false,
-       WARPCIPHER_LAB_GPU(make<decrypt_thread, 16, 0>)},
+std::vector<Variant> quirem2013() {
+  return {
+      WARPCIPHER_LAB_GPU("warp-shared", "four threads a block, columns through shared memory (section III)", false,
+                         make<decrypt_shared, 4, 4>),
+      WARPCIPHER_LAB_GPU("warp-shuffle", "four threads a block, columns by shuffles", false,
+                         make<decrypt_shuffle, 4, 0>),
+      WARPCIPHER_LAB_GPU("thread", "one thread a block (the paper's standard form)", false,
+                         make<decrypt_thread, 16, 0>),
       {"cpu", "T-boxes on one CPU thread", false, false, one_thread},
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

@@ -241,17 +241,16 @@ std::unique_ptr<Job> search_in_advance(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> yang2007() {
-  static const Variant list[] = {
-      {"des", "bitsliced DES key search (section 4)", true, true, WARPCIPHER_LAB_GPU(search<Des, search_des, 0>)},
-      {"aes", "bitsliced AES-128 key search, schedule on the fly (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(search<Aes, search_aes, shared_len>)},
-      {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(search_in_advance)},
+std::vector<Variant> yang2007() {
+  return {
+      WARPCIPHER_LAB_GPU("des", "bitsliced DES key search (section 4)", true, search<Des, search_des, 0>),
+      WARPCIPHER_LAB_GPU("aes", "bitsliced AES-128 key search, schedule on the fly (section 5)", true,
+                         search<Aes, search_aes, shared_len>),
+      WARPCIPHER_LAB_GPU("aes-in-advance", "the same with schedules made in advance (section 5)", true,
+                         search_in_advance),
       {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, search_by_host<Des>},
       {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, search_by_host<Aes>},
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab

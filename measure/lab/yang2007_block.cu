@@ -231,24 +231,20 @@ std::unique_ptr<Job> xors(const Setting& setting) {
 
 }  // namespace
 
-std::span<const Variant> yang2007_blocks() {
-  static const Variant list[] = {
-      {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(by_integers)},
-      {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
-       WARPCIPHER_LAB_GPU(by_floats<Xor::arithmetic>)},
-      {"block-256", "XOR by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(by_floats<Xor::table256>)},
-      {"block-16", "XOR by a table of 16 x 16, half by half", true, false, WARPCIPHER_LAB_GPU(by_floats<Xor::table16>)},
-      {"block-hybrid", "XOR half by table, half by arithmetic", true, false,
-       WARPCIPHER_LAB_GPU(by_floats<Xor::hybrid>)},
-      {"xor-alu", "Table 3: XOR in floating point, by arithmetic", true, true,
-       WARPCIPHER_LAB_GPU(xors<Xor::arithmetic>)},
-      {"xor-256", "Table 3: by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(xors<Xor::table256>)},
-      {"xor-16", "Table 3: by a table of 16 x 16", true, false, WARPCIPHER_LAB_GPU(xors<Xor::table16>)},
-      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false, WARPCIPHER_LAB_GPU(xors<Xor::hybrid>)},
+std::vector<Variant> yang2007_blocks() {
+  return {
+      WARPCIPHER_LAB_GPU("block-integer", "AES-128 ECB decryption by T-table (section 6.2)", false, by_integers),
+      WARPCIPHER_LAB_GPU("block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", false,
+                         by_floats<Xor::arithmetic>),
+      WARPCIPHER_LAB_GPU("block-256", "XOR by a table of 256 x 256", false, by_floats<Xor::table256>),
+      WARPCIPHER_LAB_GPU("block-16", "XOR by a table of 16 x 16, half by half", false, by_floats<Xor::table16>),
+      WARPCIPHER_LAB_GPU("block-hybrid", "XOR half by table, half by arithmetic", false, by_floats<Xor::hybrid>),
+      WARPCIPHER_LAB_GPU("xor-alu", "Table 3: XOR in floating point, by arithmetic", true, xors<Xor::arithmetic>),
+      WARPCIPHER_LAB_GPU("xor-256", "Table 3: by a table of 256 x 256", false, xors<Xor::table256>),
+      WARPCIPHER_LAB_GPU("xor-16", "Table 3: by a table of 16 x 16", false, xors<Xor::table16>),
+      WARPCIPHER_LAB_GPU("xor-hybrid", "Table 3: half by table, half by arithmetic", false, xors<Xor::hybrid>),
       {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, one_thread_ecb<true>},
   };
-  return list;
 }
 
 }  // namespace warpcipher::lab
