@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -27,57 +26,44 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Options by name, each with the variable that it fills: a flag, a number above 0, or text. `words` takes the rest.
-class Options {
+// A program's words: options are taken by name, `rest` are the others.
+class Arguments {
  public:
-  explicit Options(std::string program, std::vector<std::string>* words = nullptr)
-      : usage_("usage: " + std::move(program)), words_(words) {}
+  Arguments(const std::string& program, int argc, char** argv)
+      : words_(argv + 1, argv + argc), usage_("usage: " + program) {}
 
+  // A flag, a number above 0, or text; `value` where it is not given.
   template <class Value>
-  Options& add(const std::string& name, Value& value) {
+  Value take(const std::string& name, Value value) {
     constexpr bool is_flag = std::is_same_v<Value, bool>;
     usage_ += " [" + name + (is_flag ? "]" : " VALUE]");
-    entries_.push_back({name, is_flag, [&value, name](const std::string& text) {
-                          if constexpr (is_flag) {
-                            value = true;
-                          } else if constexpr (std::is_same_v<Value, std::string>) {
-                            value = text;
-                          } else {
-                            const char* const end = text.data() + text.size();
-                            const auto parsed = std::from_chars(text.data(), end, value);
-                            if (parsed.ec != std::errc() || parsed.ptr != end || !(value > 0)) {
-                              throw std::runtime_error(name + " is '" + text + "': expected a number above 0");
-                            }
-                          }
-                        }});
-    return *this;
-  }
-
-  void parse(int argc, char** argv) const {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const auto entry =
-          std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.name == word; });
-      if (entry != entries_.end() && (entry->is_flag || i + 1 < argc)) {
-        entry->set(entry->is_flag ? "" : argv[++i]);
-      } else if (words_ != nullptr && word[0] != '-') {
-        words_->push_back(word);
-      } else {
-        throw std::runtime_error(usage_ + (words_ != nullptr ? " [WORD ...]" : ""));
+    const auto found = std::find(words_.begin(), words_.end(), name);
+    if (found == words_.end() || (!is_flag && found + 1 == words_.end())) return value;
+    const std::string text = is_flag ? "" : found[1];
+    words_.erase(found, found + (is_flag ? 1 : 2));
+    if constexpr (is_flag) return true;
+    if constexpr (std::is_same_v<Value, std::string>) return text;
+    if constexpr (!is_flag && !std::is_same_v<Value, std::string>) {
+      const char* const end = text.data() + text.size();
+      const auto parsed = std::from_chars(text.data(), end, value);
+      if (parsed.ec != std::errc() || parsed.ptr != end || !(value > 0)) {
+        throw std::runtime_error(name + " is '" + text + "': expected a number above 0");
       }
+      return value;
     }
   }
 
- private:
-  struct Entry {
-    std::string name;
-    bool is_flag;
-    std::function<void(const std::string&)> set;
-  };
+  // What is left; throws the usage for options that were not taken, and for words that nobody wants.
+  const std::vector<std::string>& rest(bool wanted = false) const {
+    for (const std::string& word : words_) {
+      if (!wanted || word[0] == '-') throw std::runtime_error(usage_ + (wanted ? " [WORD ...]" : ""));
+    }
+    return words_;
+  }
 
+ private:
+  std::vector<std::string> words_;
   std::string usage_;
-  std::vector<std::string>* words_;
-  std::vector<Entry> entries_;
 };
 
 // Of main(): body returns whether all results were right, or throws.

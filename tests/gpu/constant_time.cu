@@ -387,14 +387,11 @@ void count(Bench& bench, const Kernel& kernel) {
 
 int main(int argc, char** argv) {
   return bench::run_program("device_constant_time", [&] {
-    int launches = 2000;
-    std::string only;
-    bool counts = false;
-    bench::Options("device_constant_time")
-        .add("--count", counts)
-        .add("--only", only)
-        .add("--launches", launches)
-        .parse(argc, argv);
+    bench::Arguments words("device_constant_time", argc, argv);
+    const bool counts = words.take("--count", false);
+    const auto only = words.take<std::string>("--only", "");
+    const int launches = words.take("--launches", 2000);
+    words.rest();
     bench::print_devices();
     Bench bench;
     bool good = true;

@@ -156,15 +156,11 @@ class Bench {
 
 int main(int argc, char** argv) {
   return bench::run_program("device_rates", [&] {
-    double gib = 4;
-    int repetitions = 20;
-    std::size_t kib = 0;
-    std::vector<std::string> only;
-    bench::Options("device_rates", &only)
-        .add("--gib", gib)
-        .add("--repetitions", repetitions)
-        .add("--kib", kib)
-        .parse(argc, argv);
+    bench::Arguments words("device_rates", argc, argv);
+    const double gib = words.take("--gib", 4.0);
+    const int repetitions = words.take("--repetitions", 20);
+    const std::size_t kib = words.take<std::size_t>("--kib", 0);
+    const std::vector<std::string>& only = words.rest(true);
     bench::print_devices();
     Bench bench(static_cast<std::size_t>(1024 * gib) << 20, repetitions, kib << 10);
     const auto wanted = [&](std::string_view name) {

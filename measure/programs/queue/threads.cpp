@@ -12,8 +12,6 @@
 // threads have in flight is one batch of one caller. --pageable: not page-locked, as memory is without a GPU.
 //
 // The last result of each place is compared with the result of a call of its own.
-#include <warpcipher.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -22,6 +20,7 @@
 #include <thread>
 
 #include "frame.hpp"
+#include "warpcipher.hpp"
 
 #if WARPCIPHER_HAS_CUDA
 #include <cuda_runtime_api.h>
@@ -29,30 +28,36 @@
 
 namespace {
 
-namespace bench = warpcipher::bench;
-using bench::Clock;
-using bench::median;
+using warpcipher::bench::Clock;
+using warpcipher::bench::median;
 
 constexpr std::size_t tag_len = 16;
 
+// One that half a second measures: in 50 ms the one stop that the first page-locked memory costs would be half of it.
 struct Options {
-  std::string engine = "cuda";
-  std::string algorithm = "aes-128-gcm";
-  std::size_t threads = 16;
-  std::size_t size = std::size_t{16} << 10;
-  std::size_t window = 64;
-  std::size_t in_flight = 0;  // the queue's own number
-  std::uint64_t delay = 200;
-  double seconds = 0.5;  // in 50 ms the one stop that the first page-locked memory costs would be half the figure
-  std::size_t rounds = 5;
-  bool pageable = false;
-  bool calls = false;
-  bool batch = false;
-};
+  explicit Options(warpcipher::bench::Arguments words)
+      : engine(words.take<std::string>("--engine", "cuda")),
+        algorithm(words.take<std::string>("--algorithm", "aes-128-gcm")),
+        threads(words.take<std::size_t>("--threads", 16)),
+        size(words.take("--size", std::size_t{16} << 10)),
+        window(words.take<std::size_t>("--window", 64)),
+        in_flight(words.take<std::size_t>("--in-flight", 0)),  // 0: the queue's own number
+        delay(words.take<std::uint64_t>("--delay", 200)),
+        seconds(words.take("--seconds", 0.5)),
+        rounds(words.take<std::size_t>("--rounds", 5)),
+        pageable(words.take("--pageable", false)),
+        calls(words.take("--calls", false)),
+        batch(words.take("--batch", false)) {
+    words.rest();
+  }
 
-void check(wc_status status) {
-  if (status != WC_OK) throw std::runtime_error(wc_last_error());
-}
+  const std::string engine, algorithm;
+  const std::size_t threads, size, window, in_flight;
+  const std::uint64_t delay;
+  const double seconds;
+  const std::size_t rounds;
+  const bool pageable, calls, batch;
+};
 
 using Bytes = std::unique_ptr<unsigned char, void (*)(void*)>;
 
@@ -68,30 +73,22 @@ Bytes host_memory(std::size_t len, [[maybe_unused]] bool pageable) {
   return {static_cast<unsigned char*>(memory), std::free};
 }
 
-wc_algorithm_info find_algorithm(const std::string& name) {
-  wc_algorithm_info info = {};
-  for (std::size_t i = 0; i < wc_algorithm_count(); ++i) {
-    check(wc_algorithm_at(&info, i));
-    if (name == info.name) return info;
-  }
-  throw std::runtime_error("no algorithm " + name);
-}
-
 // A key, and what its algorithm takes.
 struct Algorithm {
-  explicit Algorithm(const std::string& name) : info(find_algorithm(name)) {
-    std::vector<unsigned char> bytes(info.key_len);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(2 * i + 1);
-    check(wc_key_new(&key, info.name, bytes.data(), bytes.size()));
-    iv_len = info.iv_rule == WC_IV_NONE ? 0 : info.iv_rule == WC_IV_ANY ? 12 : info.block_len;
+  explicit Algorithm(const std::string& name)
+      : info(find(name)), key(name, std::vector<unsigned char>(info.key_len, 0x5a)) {}
+
+  static wc_algorithm_info find(const std::string& name) {
+    for (const wc_algorithm_info& info : warpcipher::algorithms()) {
+      if (name == info.name) return info;
+    }
+    throw std::runtime_error("no algorithm " + name);
   }
-  Algorithm(const Algorithm&) = delete;
-  Algorithm& operator=(const Algorithm&) = delete;
-  ~Algorithm() { wc_key_free(key); }
 
   const wc_algorithm_info info;
-  wc_key* key = nullptr;
-  std::size_t iv_len = 0;  // 12 bytes where any number would do
+  const warpcipher::key key;
+  // 12 bytes where any number would do.
+  const std::size_t iv_len = info.iv_rule == WC_IV_NONE ? 0 : info.iv_rule == WC_IV_ANY ? 12 : info.block_len;
 };
 
 // One thread's messages and where they lie, in two halves.
@@ -118,7 +115,7 @@ class Client {
     return count;
   }
 
-  std::uint64_t submit_until(const std::atomic<bool>& stop, wc_queue* queue) {
+  std::uint64_t submit_until(const std::atomic<bool>& stop, warpcipher::queue& queue) {
     latencies.clear();
     std::uint64_t count = 0;
     Half* half = nullptr;
@@ -130,7 +127,7 @@ class Client {
       const wc_message& its_message = message(i);
       ++half->pending;
       place.begin = Clock::now();
-      check(wc_queue_submit(queue, nullptr, &its_message, number_, -1, report, &place));
+      queue.submit(its_message, report, &place, number_);
     }
     for (Half& other : halves_) other.wait();
     if (failed_) throw std::runtime_error("a message failed");
@@ -179,31 +176,28 @@ class Client {
     std::memcpy(place.iv, &nonces_, std::min(algorithm_.iv_len, sizeof nonces_));
     if (algorithm_.iv_len > sizeof nonces_) place.iv[8] = static_cast<unsigned char>(number_);
     wc_message& m = place.message;
-    m.key = algorithm_.key;
-    m.direction = WC_ENCRYPT;
-    m.in = in_.get() + stride_ * i;
-    m.out = out_.get() + stride_ * i;
-    m.in_len = m.out_len = size_;
-    m.iv = place.iv;
-    m.iv_len = algorithm_.iv_len;
+    unsigned char* const out = out_.get() + stride_ * i;
+    m = warpcipher::message(algorithm_.key, WC_ENCRYPT, {out, size_}, {in_.get() + stride_ * i, size_},
+                            {place.iv, algorithm_.iv_len});
     if (algorithm_.info.is_aead) {
-      m.tag = out_.get() + stride_ * i + size_;
+      m.tag = out + size_;
       m.tag_len = tag_len;
     }
     return m;
   }
 
-  static void call(const wc_message& m) {
+  void call(const wc_message& m) const {
+    const warpcipher::view in{m.in, m.in_len}, iv{m.iv, m.iv_len};
     if (m.tag_len != 0) {
-      check(wc_seal(m.key, m.out, m.in_len + tag_len, m.in, m.in_len, m.iv, m.iv_len, nullptr, 0));
+      warpcipher::seal(algorithm_.key, {m.out, m.in_len + tag_len}, in, iv);
     } else {
-      check(wc_encrypt(m.key, m.out, m.in_len, nullptr, m.in, m.in_len, m.iv, m.iv_len, WC_PADDING_NONE));
+      warpcipher::encrypt(algorithm_.key, {m.out, m.in_len}, in, iv);
     }
   }
 
   static void report(void* context, const wc_result* result, const char*) {
     auto* const place = static_cast<Place*>(context);
-    place->latency = bench::seconds(place->begin, Clock::now());
+    place->latency = warpcipher::bench::seconds(place->begin, Clock::now());
     if (result->status != WC_OK) place->client->failed_ = true;
     if (--place->half->pending == 0) place->half->pending.notify_one();
   }
@@ -240,7 +234,8 @@ double rate(const Options& options, Clients& clients, const Way& way) {
   stop = true;
   for (std::thread& thread : threads) thread.join();
   if (failed) std::exit(1);
-  return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 / bench::seconds(begin, Clock::now());
+  return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 /
+         warpcipher::bench::seconds(begin, Clock::now());
 }
 
 void print(const char* what, const std::vector<double>& values, const char* unit) {
@@ -252,9 +247,7 @@ void measure_queue(const Options& options, Clients& clients) {
   wc_queue_limits limits = {};
   limits.max_delay_us = options.delay;
   limits.max_in_flight = options.in_flight;
-  wc_queue* made = nullptr;
-  check(wc_queue_new(&made, options.engine.c_str(), &limits));
-  const std::unique_ptr<wc_queue, decltype(&wc_queue_free)> queue(made, wc_queue_free);
+  warpcipher::queue queue(options.engine.c_str(), limits);
   std::vector<double> called, queued, ratios, latencies[2];
   for (std::size_t round = 0; round <= options.rounds; ++round) {
     double one = 0;
@@ -262,7 +255,7 @@ void measure_queue(const Options& options, Clients& clients) {
       one = rate(options, clients, [](Client& client, const auto& stop) { return client.call_until(stop); });
     }
     const double other =
-        rate(options, clients, [&](Client& client, const auto& stop) { return client.submit_until(stop, made); });
+        rate(options, clients, [&](Client& client, const auto& stop) { return client.submit_until(stop, queue); });
     if (round == 0) continue;  // it finds no memory kept
     called.push_back(one);
     queued.push_back(other);
@@ -274,8 +267,7 @@ void measure_queue(const Options& options, Clients& clients) {
       latencies[i].push_back(1e6 * all[(all.size() - 1) * (i == 0 ? 50 : 99) / 100]);
     }
   }
-  wc_queue_statistics counts = {};
-  check(wc_queue_stats(&counts, made));
+  const wc_queue_statistics counts = queue.statistics();
   print("queue", queued, " GB/s");
   for (std::size_t i = 0; i < 2 && !latencies[i].empty(); ++i) {
     std::printf(", %s %.0f us", i == 0 ? "p50" : "p99", median(latencies[i]));
@@ -293,10 +285,9 @@ void measure_batch(const Options& options, Clients& clients) {
   for (std::size_t round = 0; round <= options.rounds; ++round) {
     std::vector<wc_message> messages;
     for (auto& client : clients) client->append_all(messages);
-    std::vector<wc_result> results(messages.size());
     const auto begin = Clock::now();
-    check(wc_run(options.engine.c_str(), results.data(), messages.data(), messages.size(), nullptr));
-    const double taken = bench::seconds(begin, Clock::now());
+    warpcipher::run(messages, options.engine.c_str());
+    const double taken = warpcipher::bench::seconds(begin, Clock::now());
     if (round != 0) rates.push_back(static_cast<double>(messages.size() * options.size) / 1e9 / taken);
   }
   print("one batch", rates, " GB/s");
@@ -306,22 +297,8 @@ void measure_batch(const Options& options, Clients& clients) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program("queue_threads", [&] {
-    Options options;
-    bench::Options("queue_threads")
-        .add("--engine", options.engine)
-        .add("--algorithm", options.algorithm)
-        .add("--threads", options.threads)
-        .add("--size", options.size)
-        .add("--window", options.window)
-        .add("--in-flight", options.in_flight)
-        .add("--delay", options.delay)
-        .add("--seconds", options.seconds)
-        .add("--rounds", options.rounds)
-        .add("--pageable", options.pageable)
-        .add("--calls", options.calls)
-        .add("--batch", options.batch)
-        .parse(argc, argv);
+  return warpcipher::bench::run_program("queue_threads", [&] {
+    const Options options({"queue_threads", argc, argv});
     const Algorithm algorithm(options.algorithm);
     Clients clients;
     for (std::size_t i = 0; i < options.threads; ++i) {
