@@ -180,7 +180,7 @@ def of_host(settings: Effective, cache_bytes: int) -> Bound:
 
     cache_bytes: of the largest cache that one core reaches."""
     size, count = max(HOST_COPY, CACHES_SPANNED * cache_bytes // 2), cores()
-    source, target = HostMemory(size, pinned=False), HostMemory(size, pinned=False)
+    source, target = HostMemory(size), HostMemory(size)
     fill(source, None)
     part = -(-size // count)
 
@@ -212,7 +212,7 @@ def of_host(settings: Effective, cache_bytes: int) -> Bound:
 def of_files(settings: Effective) -> Bound:
     """A file copied to another in the folder of the run, by reads and writes."""
     size = min(FILE_COPY, shutil.disk_usage(settings.folder).free // 4)
-    memory = HostMemory(max(size, 1), pinned=False)
+    memory = HostMemory(max(size, 1))
     fill(memory, None)
     with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
         source, target = Path(folder, "source"), Path(folder, "target")

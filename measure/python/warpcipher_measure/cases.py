@@ -70,37 +70,35 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftO
     engines[AUTO] = _automatic(engines)
     groups: list[Group] = []
     skipped: list[LeftOut] = []
+
+    def leave_out(reason: str, *what: str) -> bool:
+        """Whether there is a reason."""
+        if reason:
+            skipped.append(LeftOut(" ".join(what), reason))
+        return reason != ""
+
     if "cuda" not in settings.engines and not engines["cuda"].usable:
-        reason = f"needs a GPU: {machine.without_gpu}"
-        skipped.append(LeftOut("cuda", reason))
+        leave_out(f"needs a GPU: {machine.without_gpu}", "cuda")
     for engine in (engines[name] for name in settings.engines):
         for residence in settings.residences or _residences_for(engine):
-            why_not = _refuse_place(engine, residence, machine)
-            if why_not:
-                skipped.append(LeftOut(f"{residence} {engine.name}", why_not))
+            place = residence, engine.name
+            if leave_out(_refuse_place(engine, residence, machine), *place):
                 continue
             offered = engines["cuda"] if residence == "device" else engine
             for name in settings.algorithms:
-                if name not in offered.algorithms:
-                    why_not = f"the engine does not offer {name}"
-                    skipped.append(LeftOut(f"{name} {residence} {engine.name}", why_not))
+                lacking = "" if name in offered.algorithms else f"the engine does not offer {name}"
+                if leave_out(lacking, name, *place):
                     continue
-                for direction in settings.directions:
-                    cases: Group = []
+                info = wc.find_algorithm(name)
+                for direction in cast("tuple[Direction, ...]", settings.directions):
+                    group: Group = []
                     for size in settings.sizes:
-                        info = wc.find_algorithm(name)
                         message = message_size(info, direction, size, settings.message)
-                        case = Case(
-                            info, cast("Direction", direction), size, message, residence, engine
-                        )
-                        why_not = _refuse_size(case, settings, machine)
-                        if why_not:
-                            skipped.append(case.left_out(why_not))
-                        else:
-                            cases.append(case)
-                    if cases:
-                        groups.append(cases)
-    return groups, skipped
+                        case = Case(info, direction, size, message, residence, engine)
+                        if not leave_out(_refuse_size(case, settings, machine), case.shown, *place):
+                            group.append(case)
+                    groups.append(group)
+    return [group for group in groups if group], skipped
 
 
 def _automatic(engines: dict[str, wc.EngineInfo]) -> wc.EngineInfo:
@@ -196,42 +194,34 @@ class Call:
     def __init__(self, case: Case, slots: memory.Slots, stream: _native.WorkStream | None) -> None:
         info = case.algorithm
         self._case = case
-        self._slots = slots
         self._key = wc.Key(info.name, os.urandom(info.key_size))
-        on_device = case.residence == "device" and stream is not None
-        self._stream = stream.pointer if on_device and stream is not None else None
-        tag_size = TAG_SIZE if info.is_aead else 0
-        lengths = array("Q", case.lengths)
-        self._lengths = {
-            "encrypt": lengths,
-            "decrypt": array("Q", [length + tag_size for length in lengths]),
-        }
-        self._ivs = b"".join(any_iv(info) for _ in lengths) or None
-        self._pairs = [self._places(slot) for slot in range(slots.count)]
-        if case.direction == "decrypt" and info.is_aead:
-            for slot in range(slots.count):  # texts become ciphertexts with good tags
-                sealed, text = self._pairs[slot]
-                self._run("encrypt", text, sealed)
         self._cipher = wc.Cipher(info.name, self._key, engine=case.engine.name)
-        self._whole = case.message >= case.size
-
-    def _places(self, slot: int) -> tuple[Any, Any]:
-        """Where a slot's input and output lie."""
-        plain, sealed = self._case.size, self._case.sealed_size
-        if self._case.direction == "encrypt":
-            return self._slots.text(slot, plain), self._slots.result(slot, sealed)
-        return self._slots.text(slot, sealed), self._slots.result(slot, plain)
+        self._stream = stream.pointer if stream and case.residence == "device" else None
+        self._ivs = b"".join(any_iv(info) for _ in case.lengths) or None
+        tag_size = TAG_SIZE if info.is_aead else 0
+        self._lengths = {
+            "encrypt": array("Q", case.lengths),
+            "decrypt": array("Q", [length + tag_size for length in case.lengths]),
+        }
+        self.sizes = case.size, case.sealed_size  # of source and target
+        if case.direction == "decrypt":
+            self.sizes = case.sealed_size, case.size
+        source, target = self.sizes
+        self._pairs = [(slots.text(i, source), slots.result(i, target)) for i in range(slots.count)]
+        if case.direction == "decrypt" and info.is_aead:
+            for sealed, text in self._pairs:  # texts become ciphertexts with good tags
+                self._columns("encrypt", text, sealed)
 
     def run(self, slot: int) -> object:
         """One call on the buffers of a slot."""
         source, target = self._pairs[slot]
-        direction = self._case.direction
-        if not self._whole:
-            return self._run(direction, source, target)
-        method = self._cipher.encrypt if direction == "encrypt" else self._cipher.decrypt
+        case = self._case
+        if case.message < case.size:
+            return self._columns(case.direction, source, target)
+        method = self._cipher.encrypt if case.direction == "encrypt" else self._cipher.decrypt
         return method(source, iv=self._ivs, out=target, stream=self._stream)
 
-    def _run(self, direction: Direction, source: Any, target: Any) -> wc.Columns[Any]:
+    def _columns(self, direction: Direction, source: Any, target: Any) -> wc.Columns[Any]:
         return wc.run_columns(
             self._case.algorithm.name,
             direction,
@@ -240,37 +230,28 @@ class Call:
             lengths=self._lengths[direction],
             ivs=self._ivs,
             out=target,
-            engine=self._case.engine.name,
-            stream=self._stream,
+            engine="reference" if target is None else self._case.engine.name,
+            stream=None if target is None else self._stream,
         ).raise_for_status()
 
-    def check(self, arena: memory.Arena) -> None:
-        """Runs slot 0 and compares with the `reference` engine. EngineError where they differ."""
-        source, target = self._pairs[0]
-        text = arena.read(source)
-        self.run(0)
-        found = arena.read(target)
-        expected = wc.run_columns(
-            self._case.algorithm.name,
-            self._case.direction,
-            self._key,
-            text,
-            lengths=self._lengths[self._case.direction],
-            ivs=self._ivs,
-            engine="reference",
-        ).raise_for_status()
-        if found != bytes(expected.out):
-            raise wc.EngineError(
-                f"engine {self._case.engine.name} gives a wrong result for {self._case.shown} in "
-                f"{self._case.residence} memory: nothing of it is worth measuring"
-            )
+    def of_reference(self, text: bytes) -> bytes:
+        """The `reference` engine's result for the text of a slot."""
+        return bytes(self._columns(self._case.direction, text, None).out)
 
 
 def check(case: Case, arena: memory.Arena, stream: _native.WorkStream | None) -> None:
-    """Compares what the engine gives for a short text like the case's with the reference."""
+    """Compares what the engine gives for a short text like the case's with the reference.
+    EngineError where they differ."""
     size = min(case.size, CHECKED_SIZE)
     short = replace(case, size=size, message=min(case.message, size))
-    Call(short, arena.slots(short.sealed_size), stream).check(arena)
+    call = Call(short, arena.slots(short.sealed_size), stream)
+    text = arena.texts.read(call.sizes[0])
+    call.run(0)
+    if arena.results.read(call.sizes[1]) != call.of_reference(text):
+        raise wc.EngineError(
+            f"engine {case.engine.name} gives a wrong result for {short.shown} in "
+            f"{case.residence} memory: nothing of it is worth measuring"
+        )
 
 
 def on_files(case: Case, folder: str) -> Callable[[], None]:

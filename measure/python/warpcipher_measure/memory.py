@@ -11,7 +11,7 @@ import ctypes
 import mmap
 import os
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import warpcipher as wc
 
@@ -23,35 +23,32 @@ ALIGNMENT = 256
 FILLING: Final = "aes-128-ctr"
 
 
-class Memory(Protocol):
-    """size bytes somewhere. device: None for host memory."""
-
-    device: int | None
-    size: int
-    pointer: int
-
-    def view(self, start: int, size: int) -> Any:
-        """A part, as the package takes it."""
-
-    def clear(self) -> None:
-        """Zeros, when it returns."""
-
-
 class HostMemory:
     """Pageable or page-locked memory of the host."""
 
-    def __init__(self, size: int, *, pinned: bool) -> None:
-        self.device: int | None = None
+    device = None
+
+    def __init__(self, size: int, *, pinned: bool = False) -> None:
         self.size = size
         owner = wc.pinned(size) if pinned else mmap.mmap(-1, size)
         self._bytes = memoryview(owner).cast("B")
         self.pointer = ctypes.addressof(ctypes.c_ubyte.from_buffer(owner))
 
     def view(self, start: int, size: int) -> memoryview:
+        """A part, as the package takes it."""
         return self._bytes[start : start + size]
 
     def clear(self) -> None:
+        """Zeros, when it returns."""
         ctypes.memset(self.pointer, 0, self.size)
+
+    def write(self, data: bytes) -> None:
+        """Bytes to the front."""
+        self._bytes[: len(data)] = data
+
+    def read(self, size: int) -> bytes:
+        """The first `size` bytes, after all work on them."""
+        return bytes(self._bytes[:size])
 
 
 class DevicePart:
@@ -59,22 +56,17 @@ class DevicePart:
 
     def __init__(self, owner: DeviceMemory, start: int, size: int) -> None:
         self._owner = owner
-        self.pointer = owner.pointer + start
         self.__cuda_array_interface__ = {
             "version": 3,
             "shape": (size,),
             "typestr": "|u1",
             "strides": None,
-            "data": (self.pointer, False),
+            "data": (owner.pointer + start, False),
         }
-        self._size = size
-
-    def __len__(self) -> int:
-        return self._size
 
 
 class DeviceMemory:
-    """Memory of a GPU. It is freed on the stream, which therefore must live longer."""
+    """Memory of a GPU, as of the host. It is freed on the stream, which must live longer."""
 
     def __init__(self, size: int, stream: _native.WorkStream) -> None:
         self.device: int | None = stream.device
@@ -89,23 +81,30 @@ class DeviceMemory:
     def clear(self) -> None:
         self._array.clear(0, self.size)
 
+    def write(self, data: bytes) -> None:
+        self._array.fill(0, data)
+
+    def read(self, size: int) -> bytes:
+        target = HostMemory(max(size, 1))
+        self._stream.copy(target.pointer, self.pointer, size)
+        self._stream.wait()
+        return target.read(size)
+
+
+Memory: TypeAlias = "HostMemory | DeviceMemory"
+
 
 def fill(memory: Memory, stream: _native.WorkStream | None) -> None:
     """Random bytes, of AES in counter mode under a random key; waits until they are there."""
+    engine, pointer = "cuda", None if stream is None else stream.pointer
+    if memory.device is None:
+        hosts = (entry for entry in wc.engines() if entry.usable and entry.memory == "host")
+        engine, pointer = next(hosts).name, None
     whole = memory.view(0, memory.size)
-    engine = "cuda" if memory.device is not None else _host_engine()
-    wc.Cipher(FILLING, os.urandom(16), engine=engine).encrypt(
-        whole,
-        iv=os.urandom(16),
-        out=whole,
-        stream=stream.pointer if stream is not None and memory.device is not None else None,
-    )
+    cipher = wc.Cipher(FILLING, os.urandom(16), engine=engine)
+    cipher.encrypt(whole, iv=os.urandom(16), out=whole, stream=pointer)
     if stream is not None:
         stream.wait()
-
-
-def _host_engine() -> str:
-    return next(entry.name for entry in wc.engines() if entry.usable and entry.memory == "host")
 
 
 class Arena:
@@ -118,10 +117,8 @@ class Arena:
         make: Callable[[int], Memory],
         stream: _native.WorkStream | None,
     ) -> None:
-        self.texts = make(capacity)
-        self.results = make(capacity)
+        self.texts, self.results = make(capacity), make(capacity)
         self._cache_bytes = cache_bytes
-        self._stream = stream
         fill(self.texts, stream)
         fill(self.results, stream)
         self._scratch = make(2 * cache_bytes)
@@ -134,24 +131,12 @@ class Arena:
         """Overwrites memory of twice the cache, and waits."""
         self._scratch.clear()
 
-    def read(self, part: Any) -> bytes:
-        """The bytes of a view, after all work on it."""
-        if isinstance(part, memoryview):
-            return bytes(part)
-        assert self._stream is not None  # noqa: S101 - device memory has one
-        copy = bytearray(len(part))
-        target = ctypes.addressof((ctypes.c_ubyte * len(copy)).from_buffer(copy))
-        self._stream.copy(target, part.pointer, len(copy))
-        self._stream.wait()
-        return bytes(copy)
-
 
 class Slots:
     """Places in a pair of memories: slot i is `stride` bytes from i * stride on."""
 
     def __init__(self, texts: Memory, results: Memory, size: int, cache_bytes: int) -> None:
-        self._texts = texts
-        self._results = results
+        self._texts, self._results = texts, results
         self.stride = stride_of(size)
         self.count = slots_of(size, cache_bytes)
         self.spans_caches = 2 * self.stride * self.count >= CACHES_SPANNED * cache_bytes

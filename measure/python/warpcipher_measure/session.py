@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import warpcipher as wc
 
 from . import _native, results, timing
+from .cases import any_iv
 from .memory import DeviceMemory, HostMemory, Memory, fill
 from .results import Cell, Machine, Measurement, Plot, Point, Series, Spread, Table
 from .settings import LabSettings, repetitions_of
@@ -45,9 +46,8 @@ def variants(paper: str) -> dict[str, Variant]:
 
 def fresh(algorithm: str) -> tuple[bytes, bytes]:
     """A random key for an algorithm, and a random IV where it takes one."""
-    known = next(entry for entry in wc.algorithms() if entry.name == algorithm)
-    iv_size = 0 if known.iv == "none" else known.block_size
-    return os.urandom(known.key_size), os.urandom(iv_size)
+    known = wc.find_algorithm(algorithm)
+    return os.urandom(known.key_size), any_iv(known)
 
 
 class Session:
@@ -66,9 +66,7 @@ class Session:
     ) -> None:
         self.values = paper.values(settings)
         self.quick = settings.quick
-        self.settings = settings
-        self.paper = paper
-        self.machine = machine
+        self.settings, self.paper, self.machine = settings, paper, machine
         self.variants = variants(paper.name) if paper.name in _native.papers() else {}
         self.report = results.PaperReport(
             paper=paper.name,
@@ -160,10 +158,11 @@ class Session:
         return _native.Job(self.paper.name, variant, key, iv, parameters, self.settings.device)
 
     def memory(self, variant: str, size: int) -> Memory:
-        """Random bytes where a variant wants them. A size of 0 takes one byte."""
-        if self.variants[variant].needs_gpu:
-            return self.device_memory(size)
-        found = HostMemory(max(size, 1), pinned=False)
+        """Random bytes, one at least, where a variant wants them; for the product on the GPU."""
+        known = self.variants.get(variant)
+        found: Memory = HostMemory(max(size, 1))
+        if known is None or known.needs_gpu:
+            found = DeviceMemory(max(size, 1), self.need_stream())
         fill(found, self.stream)
         return found
 
@@ -175,31 +174,6 @@ class Session:
         """A call of a job that takes no text and writes `size` bytes."""
         target = self.memory(variant, size)
         return lambda: self.run(job, target, 0, target, size)
-
-    def device_memory(self, size: int) -> Memory:
-        """Random bytes on the GPU."""
-        found = DeviceMemory(max(size, 1), self.need_stream())
-        fill(found, self.stream)
-        return found
-
-    def write(self, target: Memory, data: bytes) -> None:
-        """Bytes into memory of either kind."""
-        if target.device is None:
-            target.view(0, len(data))[:] = data
-            return
-        source = HostMemory(max(len(data), 1), pinned=False)
-        source.view(0, len(data))[:] = data
-        self.need_stream().copy(target.pointer, source.pointer, len(data))
-        self.need_stream().wait()
-
-    def read(self, source: Memory, size: int) -> bytes:
-        """The first `size` bytes of memory of either kind, after all work on it."""
-        if source.device is None:
-            return bytes(source.view(0, size))
-        target = HostMemory(max(size, 1), pinned=False)
-        self.need_stream().copy(target.pointer, source.pointer, size)
-        self.need_stream().wait()
-        return bytes(target.view(0, size))
 
     def need_stream(self) -> _native.WorkStream:
         """The session's stream. EngineError: no GPU."""
@@ -221,10 +195,10 @@ class Session:
     def result(self, variant: str, job: _native.Job, data: bytes, out_size: int) -> bytes:
         """What a job makes of `data`."""
         source, target = self.memory(variant, len(data)), self.memory(variant, out_size)
-        self.write(source, data)
+        source.write(data)
         self.run(job, source, len(data), target, out_size)
         self.wait()
-        return self.read(target, out_size)
+        return target.read(out_size)
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -241,9 +215,8 @@ class Session:
     def check_cipher(
         self, variant: str, algorithm: str, sizes: tuple[int, ...], **parameters: int
     ) -> None:
-        """Compares a variant that is a cipher with the reference engine, on random texts under
-        random keys; texts of more than REFERENCE_MOST bytes, for which that is too slow, with the
-        cpu engine."""
+        """Compares a variant that is a cipher with the reference engine, on random texts; those of
+        more than REFERENCE_MOST bytes, for which that is too slow, with the cpu engine."""
         done = (variant, algorithm, sizes, tuple(sorted(parameters.items())))
         if done in self._checked:
             return
@@ -278,7 +251,7 @@ class Session:
     def measure(
         self,
         variant: str,
-        call: Callable[[], object],
+        call: Callable[[], object] | Spread,
         amount: int,
         checked: str = CHECKED,
         *,
@@ -286,33 +259,18 @@ class Session:
         unit: str = "bytes",
         **parameters: int | str,
     ) -> Measurement:
-        """Times a call, and keeps it as a figure. residence: "device" and by events for what needs
-        a GPU, "host" for what does not, unless it is given; then by the host's clock."""
-        on_device = not residence and self.variants[variant].needs_gpu
-        seconds = self.time(call, on_device=on_device)
-        where = residence or ("device" if on_device else "host")
-        return self.add(variant, amount, seconds, checked, residence=where, unit=unit, **parameters)
-
-    def add(
-        self,
-        variant: str,
-        amount: int,
-        seconds: Spread,
-        checked: str = CHECKED,
-        *,
-        residence: str,
-        unit: str = "bytes",
-        **parameters: int | str,
-    ) -> Measurement:
-        """Keeps a figure, and reports it. A name that is not a variant is the product's."""
+        """Times a call, unless it is a time, and keeps and reports it as a figure. residence:
+        "device" and by events for what needs a GPU, "host" for what does not, unless it is given;
+        then by the host's clock. A name that is not a variant is the product's."""
         known = self.variants.get(variant)
+        on_device = not residence and (known is None or known.needs_gpu)
         found = Measurement(
             variant=variant,
             parameters=dict(parameters),
             amount=amount,
             unit=unit,
-            residence=residence,
-            seconds=seconds,
+            residence=residence or ("device" if on_device else "host"),
+            seconds=call if isinstance(call, Spread) else self.time(call, on_device=on_device),
             checked=checked,
             constant_time=known is None or known.constant_time,
         )
@@ -401,8 +359,7 @@ class RoundTrip:
     def __init__(self, session: Session, size: int, *, pinned: bool = True) -> None:
         self._session = session
         self._stream = session.need_stream()
-        self.host_source = HostMemory(size, pinned=pinned)
-        self.host_target = HostMemory(size, pinned=pinned)
+        self.host_source, self.host_target = (HostMemory(size, pinned=pinned) for _ in range(2))
         self.buffers = DeviceMemory(size, self._stream), DeviceMemory(size, self._stream)
         self.source, self.target = self.buffers
         fill(self.host_source, None)
@@ -420,10 +377,12 @@ class RoundTrip:
         """Enqueues the kernel."""
         self._session.run(job, self.source, size, self.target, out_size)
 
-    def one_after_another(self, job: _native.Job, size: int) -> None:
-        """Enqueues the copy of the text, the kernel, the copy of the result."""
-        self.to_device(size)
-        self.run(job, size, size)
+    def whole(self, job: _native.Job, size: int, head: int = 0, covered: int = 0) -> None:
+        """Enqueues the copy of the text, the kernel, the copy of the result. head: bytes in front
+        of the text. covered: by the kernel, where that is more than the text."""
+        covered = max(size, covered)
+        self.to_device(size + head)
+        self.run(job, covered + head, covered)
         self.to_host(size)
 
     def overlapped(

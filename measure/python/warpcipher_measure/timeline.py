@@ -61,7 +61,7 @@ def run(session: Session) -> None:
 def _product(session: Session) -> list[Point]:
     """The product's kernels, in device memory."""
     points = []
-    source, target = (session.device_memory(SIZE).view(0, SIZE) for _ in range(2))
+    source, target = (found.view(0, SIZE) for found in session.buffers("warpcipher", SIZE))
     stream = session.need_stream().pointer or None
     for algorithm in ALGORITHMS:
         key, iv = os.urandom(16), None if algorithm.endswith("ecb") else os.urandom(16)
@@ -71,9 +71,8 @@ def _product(session: Session) -> list[Point]:
         if cipher.encrypt(text, iv=iv) != reference.encrypt(text, iv=iv):
             raise wc.EngineError(f"the {ENGINE} engine is wrong for {algorithm}")
         call = partial(cipher.encrypt, source, iv=iv, out=target, stream=stream)
-        seconds = session.time(call, on_device=True)
         label = f"warpcipher: {algorithm}"
-        entry = session.add(label, SIZE, seconds, residence="device", algorithm=algorithm)
+        entry = session.measure(label, call, SIZE, algorithm=algorithm)
         points.append(replace(session.point(label, entry), label=label))
     return points
 

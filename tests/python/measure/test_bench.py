@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 import warpcipher as wc
@@ -118,14 +117,14 @@ def test_a_quick_run_has_the_bounds_of_a_long_one() -> None:
 
 def test_a_wrong_engine_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = bench.Settings(engines=("cpu",), sizes=(64,), quick=True)
-    genuine = memory.Arena.read
+    genuine = memory.HostMemory.read
     reads = iter(range(100))
 
-    def altered(self: memory.Arena, part: Any) -> bytes:
-        data = genuine(self, part)  # the first is the text, the second the result
+    def altered(self: memory.HostMemory, size: int) -> bytes:
+        data = genuine(self, size)  # the first is the text, the second the result
         return data if next(reads) % 2 == 0 else bytes([data[0] ^ 1]) + data[1:]
 
-    monkeypatch.setattr(memory.Arena, "read", altered)
+    monkeypatch.setattr(memory.HostMemory, "read", altered)
     with pytest.raises(wc.EngineError, match="wrong result for aes-128-ctr encrypt"):
         bench.run(settings)
 

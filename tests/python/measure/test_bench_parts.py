@@ -150,7 +150,7 @@ def test_slots_span_caches_or_are_many(size: int) -> None:
 
 
 def test_slots_do_not_overlap() -> None:
-    made = [memory.HostMemory(1 << 16, pinned=False) for _ in range(2)]
+    made = [memory.HostMemory(1 << 16) for _ in range(2)]
     slots = memory.Slots(made[0], made[1], 300, 1 << 14)
     assert slots.count > 2
     for slot in range(slots.count):
@@ -162,7 +162,7 @@ def test_slots_do_not_overlap() -> None:
 
 
 def test_filling_is_random() -> None:
-    first, second = (memory.HostMemory(1 << 16, pinned=False) for _ in range(2))
+    first, second = (memory.HostMemory(1 << 16) for _ in range(2))
     for made in (first, second):
         memory.fill(made, None)
     assert bytes(first.view(0, 1 << 16)) != bytes(second.view(0, 1 << 16))

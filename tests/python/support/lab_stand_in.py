@@ -44,6 +44,12 @@ class Memory:
     def view(self, start: int, size: int) -> memoryview:
         return memoryview(self._bytes).cast("B")[start : start + size]
 
+    def write(self, data: bytes) -> None:
+        self.view(0, len(data))[:] = data
+
+    def read(self, size: int) -> bytes:
+        return bytes(self.view(0, size))
+
 
 class Stream:
     def __init__(self, device: int) -> None:

@@ -48,14 +48,14 @@ def run(session: Session) -> None:
 def _kernel(session: Session, sizes: list[int]) -> dict[str, dict[int, Measurement]]:
     """The kernel alone, and with the transfers of pageable memory, as the paper has them."""
     threads = session.values["threads"]
-    trip = RoundTrip(session, sizes[-1], pinned=False)
+    trip = RoundTrip(session, sizes[-1])
     job = session.job("kernel", os.urandom(16), threads=threads)
     alone, total = {}, {}
     for size in sizes:
         alone[size] = session.measure_cipher("kernel", size, trip.buffers, threads=threads)
         total[size] = session.measure(
             "kernel",
-            partial(trip.one_after_another, job, size),
+            partial(trip.whole, job, size),
             size,
             residence="pageable",
             algorithm=ALGORITHM,

@@ -132,7 +132,7 @@ def _ctr(session: Session, cpu: float) -> None:
 
 
 def _with_transfers(session: Session, trip: RoundTrip, name: str, size: int) -> Measurement:
-    call = partial(trip.one_after_another, session.job(name, os.urandom(16), os.urandom(16)), size)
+    call = partial(trip.whole, session.job(name, os.urandom(16), os.urandom(16)), size)
     return session.measure(name, call, size, residence="pinned", algorithm=ALGORITHM)
 
 

@@ -143,11 +143,11 @@ class Runner:
         keys, ivs = [os.urandom(16) for _ in range(3)], os.urandom(16 * count)
         messages = [Message(5, serial, i % 3) for i in range(count)]
         text = os.urandom(size_of(messages))
-        self._session.write(self.source, text)
+        self.source.write(text)
         self._columns(messages[0], keys, ivs)()
         self._session.wait()
         cut = [ivs[i : i + 16] for i in range(0, len(ivs), 16)]
-        if self._session.read(self.target, len(text)) != sealed(messages, keys, cut, text):
+        if self.target.read(len(text)) != sealed(messages, keys, cut, text):
             raise self._session.wrong(PRODUCT)
 
     def batch(self, messages: Sequence[Message], repetitions: int) -> Spread:
@@ -182,7 +182,7 @@ class Runner:
             "blocks": max(message.blocks for message in messages),
             "padding": max(message.padding for message in messages),
         }
-        self._session.add(name, size_of(messages), seconds, residence="device", **counts)
+        self._session.measure(name, seconds, size_of(messages), residence="device", **counts)
         return seconds
 
 

@@ -151,7 +151,7 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
     named = {"algorithm": ALGORITHM}
     kernel = session.measure(BEST, partial(trip.run, job, size, size), size, **named)
     serial = session.measure(
-        BEST, partial(trip.one_after_another, job, size), size, residence="pinned", **named
+        BEST, partial(trip.whole, job, size), size, residence="pinned", **named
     )
     session.wait()
     expected = wc.Cipher(ALGORITHM, key, engine="cpu").encrypt(trip.host_source.view(0, size))

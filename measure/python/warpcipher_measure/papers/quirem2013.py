@@ -118,13 +118,8 @@ def _times(
         copies[size] = inward, outward
         for name in BYTES:
             job, length = jobs[name, size]
-
-            def whole(job: _native.Job = job, length: int = length, size: int = size) -> None:
-                trip.to_device(size + 16)
-                trip.run(job, length, length - 16)
-                trip.to_host(size)
-
             alone = partial(trip.run, job, length, length - 16)
+            whole = partial(trip.whole, job, size, 16, length - 16)
             found = session.measure(name, alone, size, algorithm=ALGORITHM)
             kernel[name][size] = found.seconds.median
             found = session.measure(name, whole, size, residence="pinned", algorithm=ALGORITHM)
