@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -162,52 +161,25 @@ class FileTarget {
   FailingWork<WriteFailure>& work_;
 };
 
-// Consecutive chunks that are encrypted together.
+// A part of the text that goes to the file at once, and the chunks that it is, where it is encrypted.
 struct WrittenPiece {
   std::size_t first = 0, count = 0;
   std::uint64_t text_begin = 0;  // in the parts, joined
   std::size_t text_len = 0;
-  std::size_t len = 0;  // of ciphertexts and tags in a slot
+  std::size_t len = 0;  // in a slot: of ciphertexts and tags, or of the text
 };
 
-// What the threads of one call share, whatever they write.
-class Writing {
+// What the threads of one call share.
+class Writing : public FailingWork<WriteFailure> {
  public:
-  // size: of the file, at the end of what is written.
-  Writing(int descriptor, std::span<const TextPart> parts, std::uint64_t size, const WriteOptions& options)
-      : parts_(parts), work_(options.check), target_(descriptor, size, work_) {}
+  // chunks: null: the text is written as it is. size: of the file, at the end of what is written. room: of a piece.
+  Writing(int descriptor, std::span<const TextPart> parts, const ChunksToWrite* chunks, std::uint64_t size,
+          std::size_t room, const WriteOptions& options)
+      : FailingWork(options.check), parts_(parts), chunks_(chunks), room_(room), target_(descriptor, size, *this) {}
 
   const TextParts& parts() const { return parts_; }
+  const ChunksToWrite* chunks() const { return chunks_; }
   FileTarget& target() { return target_; }
-
-  template <class Body>
-  std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
-    if (!work_.failure()) work_.run(threads, body);
-    return work_.failure();
-  }
-
-  template <class Slot, class... More>
-  std::optional<WriteFailure> run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
-    if (!work_.failure()) work_.run_slots<Slot>(threads, engine, more...);
-    return work_.failure();
-  }
-
- protected:
-  bool goes_on() const { return work_.goes_on(); }
-
- private:
-  const TextParts parts_;
-  FailingWork<WriteFailure> work_;
-  FileTarget target_;
-};
-
-class ChunkWriting : public Writing {
- public:
-  // file_end: of what is written.
-  ChunkWriting(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint64_t file_end)
-      : Writing(chunks.descriptor, chunks.parts, file_end, options), chunks_(chunks), room_(room) {}
-
-  const ChunksToWrite& chunks() const { return chunks_; }
 
   // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
   static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
@@ -215,44 +187,69 @@ class ChunkWriting : public Writing {
     return c.tags.empty() ? len : (len + load_alignment - 1) / load_alignment * load_alignment;
   }
 
+  // The next piece for this thread; false when there is none, or something failed.
   bool next(WrittenPiece& piece) {
     if (!goes_on()) return false;
     const std::lock_guard lock(mutex_);
     piece = {next_, 0, text_begin_, 0, 0};
-    while (next_ < chunks_.count) {
-      const std::size_t room = room_of(chunks_, next_);
+    if (chunks_ == nullptr) {
+      piece.len = piece.text_len =
+          static_cast<std::size_t>(std::min<std::uint64_t>(room_, parts_.size() - text_begin_));
+    }
+    while (chunks_ != nullptr && next_ < chunks_->count) {
+      const std::size_t room = room_of(*chunks_, next_);
       if (room > room_ - piece.len) break;
       piece.len += room;
-      piece.text_len += chunks_.lengths[next_];
+      piece.text_len += chunks_->lengths[next_];
       ++piece.count;
       ++next_;
     }
     text_begin_ += piece.text_len;
-    return piece.count != 0;
+    return piece.count != 0 || piece.len != 0;
+  }
+
+  // Does the work, unless there is no room for the file. Returns what failed.
+  template <class Body>
+  std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
+    if (!failure()) FailingWork::run(threads, body);
+    return failure();
+  }
+  template <class Slot, class... More>
+  std::optional<WriteFailure> run_slots(std::size_t threads, DeviceEngine& engine, More&... more) {
+    if (!failure()) FailingWork::run_slots<Slot>(threads, engine, more...);
+    return failure();
   }
 
  private:
-  const ChunksToWrite& chunks_;
+  const TextParts parts_;
+  const ChunksToWrite* const chunks_;
   const std::size_t room_;
+  FileTarget target_;
   std::mutex mutex_;
   std::size_t next_ = 0;
   std::uint64_t text_begin_ = 0;
 };
 
-// One piece on its way to the file: device memory that its plaintext is gathered in and that it is encrypted to,
-// page-locked memory for the ciphertext, and the stream that orders its work.
+// One piece on its way to the file: page-locked memory that it is written from, and the stream that orders its work.
+// What is encrypted is gathered in device memory, and encrypted to another block there.
 class WriteSlot {
  public:
-  WriteSlot(DeviceEngine& engine, std::string_view name, ChunkWriting& writing, std::size_t room)
+  WriteSlot(DeviceEngine& engine, std::string_view name, Writing& writing, std::size_t room)
       : name_(name), engine_(engine), writing_(writing), chunks_(writing.chunks()), room_(room), slot_(engine) {}
 
-  // Takes the next piece and starts to encrypt it; false when there is none.
+  // Takes the next piece and starts its way to the slot; false when there is none.
   bool load(const auto&) {
     if (!writing_.next(piece_)) return false;
-    naming_chunks(piece_.first, piece_.first + piece_.count - 1, [&] {
-      reserve();
-      encrypt();
-    });
+    if (chunks_ == nullptr) {
+      if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
+      slot_.set_secret(pinned_, piece_.len);
+      gather(pinned_, Memory::host);
+    } else {
+      naming_chunks(piece_.first, piece_.first + piece_.count - 1, [&] {
+        reserve();
+        encrypt();
+      });
+    }
     is_loaded_ = true;
     return true;
   }
@@ -262,53 +259,64 @@ class WriteSlot {
     if (!is_loaded_) return true;
     is_loaded_ = false;
     slot_.wait();
-    const std::size_t tag_in_file = chunks_.tags.empty() ? chunks_.tag_len : 0;
-    std::size_t begin = 0, len = 0, at = 0;
-    std::uint64_t position = 0;
-    for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
-      const bool follows = at == begin + len && chunks_.file_offsets[i] == position + len;
-      if (!follows) {
-        if (!writing_.target().write(pinned_ + begin, len, position)) return false;
-        begin = at;
-        len = 0;
-        position = chunks_.file_offsets[i];
-      }
-      len += chunks_.lengths[i] + tag_in_file;
-      if (!chunks_.tags.empty()) {
-        std::memcpy(chunks_.tags.data() + i * chunks_.tag_len, pinned_ + at + chunks_.lengths[i], chunks_.tag_len);
-      }
-      at += ChunkWriting::room_of(chunks_, i);
-    }
-    return writing_.target().write(pinned_ + begin, len, position);
+    return chunks_ == nullptr ? writing_.target().write(pinned_, piece_.len, piece_.text_begin) : write_chunks();
   }
 
  private:
+  // Copies the text of the piece to one place.
+  void gather(std::uint8_t* to, Memory place) {
+    const auto copy = [&](Memory memory, const std::uint8_t* data, std::size_t len) {
+      if (memory == Memory::host && place == Memory::host) {
+        std::copy_n(data, len, to);
+      } else if (memory == Memory::host) {
+        engine_.copy_to_device(to, data, len, slot_.stream());
+      } else if (place == Memory::host) {
+        engine_.copy_to_host(to, data, len, slot_.stream());
+      } else {
+        engine_.copy_on_device(to, data, len, slot_.stream());
+      }
+      to += len;
+    };
+    writing_.parts().for_range(piece_.text_begin, piece_.text_len, copy);
+  }
+
   void encrypt() {
-    const Stream stream = slot_.stream();
-    std::size_t filled = 0;
-    writing_.parts().for_range(piece_.text_begin, piece_.text_len,
-                               [&](Memory memory, const std::uint8_t* data, std::size_t len) {
-                                 if (memory == Memory::device) {
-                                   engine_.copy_on_device(text_ + filled, data, len, stream);
-                                 } else {
-                                   engine_.copy_to_device(text_ + filled, data, len, stream);
-                                 }
-                                 filled += len;
-                               });
+    gather(text_, Memory::device);
     items_.clear();
     std::uint64_t out = 0;
     std::size_t in = 0;
     for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
       items_.push_back({i, in, out});
-      in += static_cast<std::size_t>(chunks_.lengths[i]);
-      out += ChunkWriting::room_of(chunks_, i);
+      in += static_cast<std::size_t>(chunks_->lengths[i]);
+      out += Writing::room_of(*chunks_, i);
     }
     results_.assign(piece_.count, {});
     const Columns& columns =
-        columns_.make(chunks_, Direction::encrypt, items_, {text_, piece_.text_len}, {sealed_, piece_.len});
-    const Status status = run_columns(name_, columns, results_, stream);
+        columns_.make(*chunks_, Direction::encrypt, items_, {text_, piece_.text_len}, {sealed_, piece_.len});
+    const Status status = run_columns(name_, columns, results_, slot_.stream());
     if (status != Status::ok) throw Error(status, "encryption failed");
-    engine_.copy_to_host(pinned_, sealed_, piece_.len, stream);
+    engine_.copy_to_host(pinned_, sealed_, piece_.len, slot_.stream());
+  }
+
+  // Chunks that follow each other in the file are written at once.
+  bool write_chunks() {
+    const std::size_t tag_in_file = chunks_->tags.empty() ? chunks_->tag_len : 0;
+    std::size_t begin = 0, len = 0;
+    std::uint64_t position = 0;
+    for (const FilePiece::Item& item : items_) {
+      const std::size_t at = static_cast<std::size_t>(item.place), text_len = chunks_->lengths[item.chunk];
+      if (at != begin + len || chunks_->file_offsets[item.chunk] != position + len) {
+        if (!writing_.target().write(pinned_ + begin, len, position)) return false;
+        begin = at;
+        len = 0;
+        position = chunks_->file_offsets[item.chunk];
+      }
+      len += text_len + tag_in_file;
+      if (!chunks_->tags.empty()) {
+        std::copy_n(pinned_ + at + text_len, chunks_->tag_len, chunks_->tags.data() + item.chunk * chunks_->tag_len);
+      }
+    }
+    return writing_.target().write(pinned_ + begin, len, position);
   }
 
   void reserve() {
@@ -316,15 +324,15 @@ class WriteSlot {
     pinned_ = slot_.pinned(room_);
     sealed_ = slot_.on_device(room_);
     // What lies between chunks is copied to the host, and not written.
-    if (!chunks_.tags.empty()) engine_.clear(sealed_, room_, slot_.stream());
+    if (!chunks_->tags.empty()) engine_.clear(sealed_, room_, slot_.stream());
     text_ = slot_.on_device(room_);
     slot_.set_secret(text_, room_);
   }
 
   const std::string_view name_;
   DeviceEngine& engine_;
-  ChunkWriting& writing_;
-  const ChunksToWrite& chunks_;
+  Writing& writing_;
+  const ChunksToWrite* const chunks_;
   const std::size_t room_;
   SlotMemory slot_;
   std::uint8_t* pinned_ = nullptr;
@@ -337,71 +345,16 @@ class WriteSlot {
   std::vector<Result> results_;
 };
 
-// --- texts as they are ---
-
-class PlainWriting : public Writing {
- public:
-  PlainWriting(int descriptor, std::span<const TextPart> parts, std::uint64_t total, const WriteOptions& options,
-               std::size_t piece_len)
-      : Writing(descriptor, parts, total, options), cutter_(total, piece_len) {}
-
-  // The next piece for this thread; empty when there is none, or something failed.
-  TextCutter::Piece next() { return goes_on() ? cutter_.next() : TextCutter::Piece{}; }
-
- private:
-  TextCutter cutter_;
-};
-
-// Page-locked memory on its way from the device to the file.
-class PlainWriteSlot {
- public:
-  PlainWriteSlot(DeviceEngine& engine, PlainWriting& writing, std::size_t room)
-      : engine_(engine), writing_(writing), room_(room), slot_(engine) {}
-
-  bool load(const auto&) {
-    piece_ = writing_.next();
-    if (piece_.len == 0) return false;
-    if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
-    slot_.set_secret(pinned_, piece_.len);
-    std::uint8_t* to = pinned_;
-    writing_.parts().for_range(piece_.begin, piece_.len, [&](Memory memory, const std::uint8_t* data, std::size_t len) {
-      if (memory == Memory::device) {
-        engine_.copy_to_host(to, data, len, slot_.stream());
-      } else {
-        std::copy_n(data, len, to);
-      }
-      to += len;
-    });
-    return true;
-  }
-
-  bool settle() {
-    if (piece_.len == 0) return true;
-    slot_.wait();
-    const TextCutter::Piece piece = piece_;
-    piece_ = {};
-    return writing_.target().write(pinned_, piece.len, piece.begin);
-  }
-
- private:
-  DeviceEngine& engine_;
-  PlainWriting& writing_;
-  const std::size_t room_;
-  SlotMemory slot_;
-  std::uint8_t* pinned_ = nullptr;
-  TextCutter::Piece piece_;
-};
-
 std::optional<WriteFailure> write_from_host(int descriptor, std::span<const TextPart> parts, std::uint64_t total,
                                             const WriteOptions& options) {
   const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : most_slot_len;
-  PlainWriting writing(descriptor, parts, total, options, piece_len);
+  Writing writing(descriptor, parts, nullptr, total, piece_len, options);
   const std::uint64_t pieces = (total - 1) / piece_len + 1;
   return writing.run(std::min<std::uint64_t>(threads_for(options.threads), pieces), [&] {
-    for (TextCutter::Piece piece = writing.next(); piece.len != 0; piece = writing.next()) {
-      std::uint64_t position = piece.begin;
+    for (WrittenPiece piece; writing.next(piece);) {
+      std::uint64_t position = piece.text_begin;
       bool is_written = true;
-      writing.parts().for_range(piece.begin, piece.len, [&](Memory, const std::uint8_t* data, std::size_t len) {
+      writing.parts().for_range(position, piece.text_len, [&](Memory, const std::uint8_t* data, std::size_t len) {
         is_written = is_written && writing.target().write(data, len, position);
         position += len;
       });
@@ -427,8 +380,8 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   for (std::size_t i = 0; i < chunks.count; ++i) {
     const std::uint64_t len_in_file = chunks.lengths[i] + (chunks.tags.empty() ? chunks.tag_len : 0);
     file_end = std::max(file_end, chunks.file_offsets[i] + len_in_file);
-    longest = std::max(longest, ChunkWriting::room_of(chunks, i));
-    total += ChunkWriting::room_of(chunks, i);
+    longest = std::max(longest, Writing::room_of(chunks, i));
+    total += Writing::room_of(chunks, i);
   }
   std::size_t threads = threads_for(options.threads);
   const std::size_t piece_len =
@@ -436,7 +389,7 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   const auto room = std::max(longest, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, total)));
   if (room == 0) return std::nullopt;
   threads = threads_with_slots(threads, total, room);
-  ChunkWriting writing(chunks, options, room, file_end);
+  Writing writing(chunks.descriptor, chunks.parts, &chunks, file_end, room, options);
   return writing.run_slots<WriteSlot>(threads, device_engine, engine, writing, room);
 }
 
@@ -448,8 +401,9 @@ std::optional<WriteFailure> write_plain(DeviceEngine& engine, int descriptor, st
   const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(total, most);
   const auto room =
       static_cast<std::size_t>(std::min<std::uint64_t>({piece_len, total, PinnedBudget::most / slots_of_thread}));
-  PlainWriting writing(descriptor, parts, total, options, room);
-  return writing.run_slots<PlainWriteSlot>(threads_with_slots(most, total, room), engine, writing, room);
+  Writing writing(descriptor, parts, nullptr, total, room, options);
+  const std::string_view unnamed;
+  return writing.run_slots<WriteSlot>(threads_with_slots(most, total, room), engine, unnamed, writing, room);
 }
 
 std::optional<WriteFailure> write_plain(std::string_view engine, int descriptor, std::span<const TextPart> parts,
