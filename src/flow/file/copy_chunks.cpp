@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -17,6 +16,7 @@
 #include "dispatch/run.hpp"
 #include "engine/cpu/hmac.hpp"
 #include "flow/copy.hpp"
+#include "flow/file/file_piece.hpp"
 #include "flow/file/work.hpp"
 
 namespace warpcipher {
@@ -131,7 +131,7 @@ class Crypting {
       if (favourite != nullptr && left_.size() < before) *favourite = number;
     }
     if (!left_.empty() && encrypts_) throw Error(Status::engine_failure, "a chunk was not encrypted");
-    if (!left_.empty()) return chunks_.first + left_.front();
+    if (!left_.empty()) return chunks_.first + left_.front().chunk;
     if (sealing_.has_mac() && encrypts_) add_macs();
     return std::nullopt;
   }
@@ -145,23 +145,27 @@ class Crypting {
     return chunks_.in.size() - (encrypts_ ? 0 : gain());
   }
 
-  // Where ciphertext and plaintext of each chunk begin in their buffers.
+  // Where the text of each chunk begins in both buffers.
   void place() {
     std::uint64_t plain = 0, sealed = 0;
+    items_.reserve(chunks_.count);
     for (std::size_t i = 0; i < chunks_.count; ++i) {
-      plain_.push_back(plain);
-      sealed_.push_back(sealed + places_.front_len(i));
+      const std::uint64_t text = sealed + places_.front_len(i);
+      items_.push_back(encrypts_ ? FilePiece::Item{i, plain, text} : FilePiece::Item{i, text, plain});
       plain += places_.lengths[i];
       sealed += places_.len_in_file(i);
-      left_.push_back(i);
     }
+    left_ = items_;
   }
+
+  // Where the ciphertext begins.
+  std::uint64_t text_at(std::size_t i) const { return encrypts_ ? items_[i].place : items_[i].at; }
 
   // Writes the heads, or finds the first chunk whose head is not right.
   std::optional<std::size_t> move_heads() {
     for (std::size_t i = 0; i < chunks_.count && !places_.heads.empty(); ++i) {
       const std::span<const std::uint8_t> head = places_.head(i);
-      const std::size_t begin = sealed_[i] - head.size();
+      const std::size_t begin = text_at(i) - head.size();
       if (encrypts_) {
         std::ranges::copy(head, chunks_.out.data() + begin);
       } else if (!std::ranges::equal(head, chunks_.in.subspan(begin, head.size()))) {
@@ -180,9 +184,9 @@ class Crypting {
     for (std::size_t i = 0; i < chunks_.count; ++i) {
       std::uint8_t* const iv = random_ivs_.data() + i * len;
       if (encrypts_) {
-        std::copy_n(iv, len, chunks_.out.data() + sealed_[i] - len);
+        std::copy_n(iv, len, chunks_.out.data() + text_at(i) - len);
       } else {
-        std::copy_n(chunks_.in.data() + sealed_[i] - len, len, iv);
+        std::copy_n(chunks_.in.data() + text_at(i) - len, len, iv);
       }
     }
     places_.ivs = random_ivs_;
@@ -190,47 +194,20 @@ class Crypting {
 
   // Runs the chunks that are left, and leaves those whose tag does not match.
   void run_under(const Key* const& key) {
-    const std::size_t tag_len = sealing_.has_mac() ? 0 : sealing_.tag_len, iv_len = sealing_.iv_len;
-    std::vector<std::uint64_t> in_offsets, in_lengths, out_offsets, aad_offsets, aad_lengths;
-    std::vector<std::uint8_t> ivs;
-    // Without offsets they are back to back.
-    const bool are_back_to_back =
-        left_.size() == chunks_.count && !sealing_.nonce_base.empty() && !sealing_.has_mac() && places_.heads.empty();
-    for (const std::size_t i : left_) {
-      if (!are_back_to_back) {
-        in_offsets.push_back(encrypts_ ? plain_[i] : sealed_[i]);
-        out_offsets.push_back(encrypts_ ? sealed_[i] : plain_[i]);
-      }
-      in_lengths.push_back(places_.lengths[i] + (encrypts_ ? 0 : tag_len));
-      const std::uint8_t* const iv = places_.ivs.data() + i * iv_len;
-      ivs.insert(ivs.end(), iv, iv + iv_len);
-      if (places_.aad_offsets.empty()) continue;
-      aad_offsets.push_back(places_.aad_offsets[i]);
-      aad_lengths.push_back(places_.aad_lengths[i]);
-    }
-    Columns columns;
-    columns.direction = chunks_.direction;
+    Columns& columns = batch_.make(places_, chunks_.direction, left_, chunks_.in, chunks_.out);
     columns.memory = chunks_.memory;
     columns.keys = {&key, 1};
-    columns.count = left_.size();
-    columns.in = chunks_.in;
-    columns.in_offsets = in_offsets;
-    columns.in_lengths = in_lengths;
-    columns.out = chunks_.out;
-    columns.out_offsets = out_offsets;
-    columns.ivs = ivs;
-    columns.iv_len = iv_len;
-    columns.aad = places_.aad;
-    columns.aad_offsets = aad_offsets;
-    columns.aad_lengths = aad_lengths;
-    columns.tag_len = tag_len;
+    // Without offsets they are back to back.
+    if (left_.size() == chunks_.count && !sealing_.nonce_base.empty() && !sealing_.has_mac() && places_.heads.empty()) {
+      columns.in_offsets = columns.out_offsets = {};
+    }
     std::vector<Result> results(left_.size());
     run_columns(engine_, columns, results, stream_);
-    std::vector<std::size_t> bad;
+    std::size_t bad = 0;
     for (std::size_t k = 0; k < results.size(); ++k) {
-      if (results[k].status != Status::ok) bad.push_back(left_[k]);
+      if (results[k].status != Status::ok) left_[bad++] = left_[k];
     }
-    left_ = std::move(bad);
+    left_.resize(bad);
   }
 
   // Calls body(hmac, number) for each chunk, on all cores where chunks are long.
@@ -246,13 +223,13 @@ class Crypting {
 
   std::array<std::span<const std::uint8_t>, 2> mac_text(std::span<const std::uint8_t> sealed, std::size_t i) const {
     const std::size_t len = sealing_.iv_len;
-    return {places_.ivs.subspan(i * len, len), sealed.subspan(sealed_[i], places_.lengths[i])};
+    return {places_.ivs.subspan(i * len, len), sealed.subspan(text_at(i), places_.lengths[i])};
   }
 
   std::optional<std::size_t> find_bad_mac() {
     std::atomic<std::size_t> first_bad{chunks_.count};
     for_macs([&](Hmac& hmac, std::size_t i) {
-      const std::span<const std::uint8_t> tag = chunks_.in.subspan(sealed_[i] + places_.lengths[i], sealing_.tag_len);
+      const std::span<const std::uint8_t> tag = chunks_.in.subspan(text_at(i) + places_.lengths[i], sealing_.tag_len);
       if (hmac.matches(mac_text(chunks_.in, i), tag)) return;
       std::size_t before = first_bad;
       while (i < before && !first_bad.compare_exchange_weak(before, i)) {
@@ -264,7 +241,7 @@ class Crypting {
 
   void add_macs() {
     for_macs([&](Hmac& hmac, std::size_t i) {
-      hmac.compute(mac_text(chunks_.out, i), chunks_.out.subspan(sealed_[i] + places_.lengths[i], sealing_.tag_len));
+      hmac.compute(mac_text(chunks_.out, i), chunks_.out.subspan(text_at(i) + places_.lengths[i], sealing_.tag_len));
     });
   }
 
@@ -275,9 +252,9 @@ class Crypting {
   const bool encrypts_;
   const RegularChunks columns_;
   FileChunks places_;
-  std::vector<std::uint64_t> plain_, sealed_;
+  std::vector<FilePiece::Item> items_, left_;  // left_: those that no key has opened
+  PieceColumns batch_;
   std::vector<std::uint8_t> random_ivs_;
-  std::vector<std::size_t> left_;  // chunks that no key has opened
 };
 
 }  // namespace

@@ -124,14 +124,15 @@ std::optional<ReadFailure> read_piece(const FileChunks& chunks, FilePiece& piece
 // The IV of an item, in the buffer or in its column.
 const std::uint8_t* iv_of(const FileChunks& chunks, const FilePiece::Item& item, const std::uint8_t* buffer);
 
-// Chunks that follow each other in the columns of a file, in device memory, as a columnar batch.
+// Chunks as a columnar batch.
 class PieceColumns {
  public:
-  // The batch of these items: of text at their places in `in` that goes to their places in `out`. ivs: of the items;
-  // empty: those of the chunks. in_place: to where it comes from. What is returned stays until the next call.
-  const Columns& make(const SealedChunks& chunks, Direction direction, std::span<const FilePiece::Item> items,
-                      std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
-                      std::span<const std::uint8_t> ivs = {}, bool in_place = false) {
+  // The batch of these items, in order: of text at their places in `in` that goes to their places in `out`, in device
+  // memory. ivs: of the items; empty: those of the chunks. in_place: to where it comes from. What is returned stays
+  // until the next call.
+  Columns& make(const SealedChunks& chunks, Direction direction, std::span<const FilePiece::Item> items,
+                std::span<const std::uint8_t> in, std::span<std::uint8_t> out, std::span<const std::uint8_t> ivs = {},
+                bool in_place = false) {
     const std::size_t first = items.front().chunk, count = items.size();
     const std::size_t tag_len = chunks.has_mac() ? 0 : chunks.tag_len;
     in_offsets_.clear();
@@ -153,19 +154,34 @@ class PieceColumns {
     columns_.out_offsets = out_offsets_;
     columns_.tag_len = tag_len;
     columns_.iv_len = chunks.iv_len;
-    columns_.ivs = ivs.empty() ? chunks.ivs.subspan(first * chunks.iv_len, count * chunks.iv_len) : ivs;
+    columns_.ivs = ivs.empty() ? of_items(chunks.ivs, chunks.iv_len, items, ivs_) : ivs;
     columns_.aad = chunks.aad;
     if (!chunks.aad_offsets.empty()) {
-      columns_.aad_offsets = chunks.aad_offsets.subspan(first, count);
-      columns_.aad_lengths = chunks.aad_lengths.subspan(first, count);
+      columns_.aad_offsets = of_items(chunks.aad_offsets, 1, items, aad_offsets_);
+      columns_.aad_lengths = of_items(chunks.aad_lengths, 1, items, aad_lengths_);
     }
     choose_keys(columns_, chunks, first, count, key_index_);
     return columns_;
   }
 
  private:
+  // `each` entries of a column for each item: a part of it where they are all chunks from the first to the last.
+  template <class T>
+  static std::span<const T> of_items(std::span<const T> column, std::size_t each,
+                                     std::span<const FilePiece::Item> items, std::vector<T>& room) {
+    const std::size_t first = items.front().chunk;
+    if (items.back().chunk - first + 1 == items.size()) return column.subspan(first * each, items.size() * each);
+    room.clear();
+    for (const FilePiece::Item& item : items) {
+      const std::span<const T> these = column.subspan(item.chunk * each, each);
+      room.insert(room.end(), these.begin(), these.end());
+    }
+    return room;
+  }
+
   Columns columns_;
-  std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_;
+  std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_, aad_offsets_, aad_lengths_;
+  std::vector<std::uint8_t> ivs_;
   std::vector<std::uint32_t> key_index_;
 };
 
