@@ -35,10 +35,6 @@ void TransferSlot::add(Part part, const TransferMode& mode) {
   piece_.add(std::move(part), mode.layout);
 }
 
-PieceTransfer TransferSlot::transfer() {
-  return {engine_, slot_.stream(), memory_, bounce_, piece_, listed_, batch_.lists, is_last_};
-}
-
 void TransferSlot::send(bool is_last) {
   is_last_ = is_last;
   piece_.place_tags(mode_->layout);
@@ -46,9 +42,9 @@ void TransferSlot::send(bool is_last) {
   // With texts in the buffer the second piece of a batch is nearly as large as the slot: then it grows no more.
   bounce_ = slot_.pinned(bounce_len, mode_->cores_copy_in ? size_ : bounce_len);
   slot_.set_secret(bounce_, bounce_len);
-  mode_->prepare(transfer());
+  if (mode_->layout.lists_out) list_copies();
   if (!mode_->cores_copy_in) return launch();
-  std::vector<DeviceCopy>& copies = batch_.lists.merged;
+  std::vector<DeviceCopy>& copies = batch_.merged;
   copies.clear();
   for (const TransferPiece::Item& item : piece_.items()) {
     append_range(copies, {bounce_ + item.at, piece_.message(item).in, piece_.in_len(item)});
@@ -57,14 +53,141 @@ void TransferSlot::send(bool is_last) {
   state_ = State::copying_in;
 }
 
+// Writes the list of the copies of a kernel.
+void TransferSlot::list_copies() {
+  auto* const list = reinterpret_cast<DeviceCopy*>(bounce_ + (mode_->cores_copy_in ? piece_.list_at() : 0));
+  batch_.ranges.clear();
+  batch_.listed.clear();
+  lone_texts_ = 0;
+  if (mode_->layout.lists_in) list_texts();
+  listed_in_ = write_list(list);
+  list_results();
+  listed_out_ = write_list(list + listed_in_);
+}
+
+// Writes what is listed as entries at `to`, none longer than most_listed_len, and clears it. Returns their number.
+std::size_t TransferSlot::write_list(DeviceCopy* to) {
+  DeviceCopy* next = to;
+  for (const DeviceCopy& copy : batch_.listed) {
+    for (std::size_t offset = 0; offset < copy.len; offset += TransferPiece::most_listed_len) {
+      *next++ = {static_cast<std::uint8_t*>(copy.to) + offset, static_cast<const std::uint8_t*>(copy.from) + offset,
+                 std::min(TransferPiece::most_listed_len, copy.len - offset)};
+    }
+  }
+  batch_.listed.clear();
+  return static_cast<std::size_t>(next - to);
+}
+
+// What brings texts in: long ranges by DMA, others by a kernel.
+void TransferSlot::list_texts() {
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  for (std::size_t begin = 0, end; begin < items.size(); begin = end) {
+    end = begin + 1;
+    while (end < items.size() && items[end].coalesced) ++end;
+    const TransferPiece::Item& last = items[end - 1];
+    const std::size_t len = last.at + piece_.message(last).in_len - items[begin].at;
+    if (len >= mode_->range_len) {
+      batch_.ranges.push_back({memory_ + items[begin].at, piece_.message(items[begin]).in, len});
+      continue;
+    }
+    lone_texts_ += end - begin;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Message& m = piece_.message(items[i]);
+      batch_.listed.push_back({memory_ + items[i].at, m.in, m.in_len});
+    }
+  }
+}
+
+// What brings results and tags back. The tags last, so that the kernel's warps share the texts evenly.
+void TransferSlot::list_results() {
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  for (const TransferPiece::Item& item : items) {
+    const Message& m = piece_.message(item);
+    append_range(batch_.listed, {m.out, memory_ + item.at, m.output_len()});
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Message& m = piece_.message(items[i]);
+    if (m.tag_len == 0) continue;
+    const std::uint8_t* const from = memory_ + items[i].tag_at;
+    if (mode_->writes_tag(items[i], m)) {
+      append_range(batch_.listed, {m.tag, from, m.tag_len});
+    } else {
+      append_range(batch_.listed, {bounce_ + mode_->tag_at(piece_, i), from, TransferPiece::tag_room(items[i])});
+    }
+  }
+}
+
 void TransferSlot::launch() {
   const SelectedDevice scope(engine_, device_);
   memory_used_ = std::max(memory_used_, piece_.device_len());
   slot_.set_secret(memory_, memory_used_);
-  mode_->copy_in(transfer());
+  copy_in();
   run_on_device();
-  mode_->copy_out(transfer());
+  copy_out();
   state_ = State::on_device;
+}
+
+void TransferSlot::copy_in() {
+  const auto* const list = reinterpret_cast<const DeviceCopy*>(memory_ + piece_.list_at());
+  const std::size_t list_len = (listed_in_ + listed_out_) * sizeof(DeviceCopy);
+  const PieceLayout& layout = mode_->layout;
+  if (mode_->cores_copy_in) {  // the list follows the texts in the bounce buffer as on the device: one copy for both
+    const std::size_t len = layout.lists_out ? piece_.list_at() + list_len : piece_.texts_len();
+    batch_.ranges.assign(1, {memory_, bounce_, len});
+  } else if (layout.lists_in) {
+    batch_.ranges.push_back({memory_ + piece_.list_at(), bounce_, list_len});
+  } else {
+    batch_.ranges.clear();
+    for (const TransferPiece::Item& item : piece_.items()) {
+      batch_.ranges.push_back({memory_ + item.at, piece_.message(item).in, piece_.in_len(item)});
+    }
+  }
+  copy_ranges(&DeviceEngine::copy_all_to_device);
+  if (layout.lists_in) engine_.copy_many(list, listed_in_, Pace::full, slot_.stream());
+}
+
+void TransferSlot::copy_out() {
+  if (mode_->layout.lists_out) {
+    const auto* const list = reinterpret_cast<const DeviceCopy*>(memory_ + piece_.list_at());
+    return engine_.copy_many(list + listed_in_, listed_out_, pace_of_results(), slot_.stream());
+  }
+  batch_.ranges.clear();
+  if (mode_->cores_copy_out) {
+    batch_.ranges.push_back({bounce_, memory_, piece_.texts_len()});
+  } else {
+    for (const TransferPiece::Item& item : piece_.items()) {
+      batch_.ranges.push_back({piece_.message(item).out, memory_ + item.at, piece_.output_len(item)});
+    }
+  }
+  copy_ranges(&DeviceEngine::copy_all_to_host);
+}
+
+// Enqueues the DMA copies. Two allocations of the caller's may be adjacent, and the driver refuses a copy across their
+// border. Then each range is copied by itself.
+void TransferSlot::copy_ranges(void (DeviceEngine::*copy)(std::span<const DeviceCopy>, Stream)) {
+  batch_.merged.clear();
+  for (const DeviceCopy& range : batch_.ranges) append_range(batch_.merged, range);
+  try {
+    (engine_.*copy)(batch_.merged, slot_.stream());
+  } catch (const Error&) {
+    std::erase_if(batch_.ranges, [](const DeviceCopy& range) { return range.len == 0; });
+    if (batch_.merged.size() == batch_.ranges.size()) throw;
+    (engine_.*copy)(batch_.ranges, slot_.stream());
+  }
+}
+
+// Many blocks that store crowd out incoming copies. That does not matter after the last piece of a transfer that runs
+// alone, and where a kernel read most texts, so that no DMA copies come in. Copies of other than whole words need many
+// lanes.
+Pace TransferSlot::pace_of_results() const {
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  if ((is_last_ && ActiveTransfer::count() < 2) || 2 * lone_texts_ >= items.size()) return Pace::full;
+  const bool are_words = std::all_of(items.begin(), items.end(), [&](const TransferPiece::Item& item) {
+    const auto places = reinterpret_cast<std::uintptr_t>(memory_ + item.at) |
+                        reinterpret_cast<std::uintptr_t>(piece_.message(item).out);
+    return places % 16 == 0;
+  });
+  return are_words ? Pace::gentle : Pace::full;
 }
 
 Message TransferSlot::on_device(const TransferPiece::Item& item, std::uint8_t* tag) {
@@ -92,14 +215,14 @@ void TransferSlot::run_on_device() {
   batch_.indices.clear();
   batch_.given_tags.clear();  // an engine has read them before it returned
   const std::span<const TransferPiece::Item> items = piece_.items();
-  const TagPlaces tags = mode_->tag_places(piece_);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const TransferPiece::Item& item = items[i];
     if (item.count > 1) {
       engine_.run_sectors(on_device(item, nullptr), item.count, slot_.stream());
       continue;
     }
-    std::uint8_t* const tag = mode_->kernels_write_to_bounce ? bounce_ + tags.offset(item, i) : memory_ + item.tag_at;
+    std::uint8_t* const tag =
+        mode_->kernels_write_to_bounce ? bounce_ + mode_->tag_at(piece_, i) : memory_ + item.tag_at;
     batch_.on_device.push_back(on_device(item, tag));
     batch_.indices.push_back(item.index);
   }
@@ -132,14 +255,13 @@ bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint
 // is wrong.
 void TransferSlot::collect() {
   const std::span<const TransferPiece::Item> items = piece_.items();
-  const TagPlaces tags = mode_->tag_places(piece_);
-  std::vector<DeviceCopy>& copies = batch_.lists.merged;
+  std::vector<DeviceCopy>& copies = batch_.merged;
   copies.clear();
   for (std::size_t i = 0; i < items.size(); ++i) {
     const TransferPiece::Item& item = items[i];
     const Message& m = piece_.message(item);
     const bool has_tag_here = m.tag_len != 0 && !mode_->writes_tag(item, m);
-    if (has_tag_here && !is_authentic(item, bounce_ + tags.offset(item, i))) continue;
+    if (has_tag_here && !is_authentic(item, bounce_ + mode_->tag_at(piece_, i))) continue;
     if (mode_->cores_copy_out) append_range(copies, {m.out, bounce_ + item.at, piece_.output_len(item)});
   }
   job_.start(copies);

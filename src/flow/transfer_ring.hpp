@@ -30,7 +30,9 @@ struct TransferBatch {
   std::vector<Status> part_statuses{};
   // Of GCM-SIV messages to decrypt: nonce || tag (Message::compute_tag).
   std::deque<std::array<std::uint8_t, gcm_siv_nonce_len + full_tag_len>> given_tags{};
-  CopyLists lists{};
+  std::vector<DeviceCopy> ranges{};  // copies by DMA
+  std::vector<DeviceCopy> merged{};  // adjacent ranges as one; or copies by the cores
+  std::vector<DeviceCopy> listed{};  // copies by a kernel
 };
 
 class TransferSlot {
@@ -64,8 +66,15 @@ class TransferSlot {
   void wait() { slot_.wait(); }
 
  private:
-  PieceTransfer transfer();
+  void list_copies();
+  std::size_t write_list(DeviceCopy* to);
+  void list_texts();
+  void list_results();
   void launch();
+  void copy_in();
+  void copy_out();
+  void copy_ranges(void (DeviceEngine::*copy)(std::span<const DeviceCopy>, Stream));
+  Pace pace_of_results() const;
   void run_on_device();
   void collect();
   // The message as the engine takes it; its tag goes to `tag`.
@@ -83,7 +92,10 @@ class TransferSlot {
   std::size_t memory_used_ = 0;     // the most bytes of the former that a piece used: to be wiped
   TransferPiece piece_;
   const TransferMode* mode_ = nullptr;  // of the piece
-  ListedCopies listed_;
+  // The list of a kernel's copies in device memory: first those that bring texts in, then those that bring results
+  // back.
+  std::size_t listed_in_ = 0, listed_out_ = 0;
+  std::size_t lone_texts_ = 0;  // that the former bring in
   bool is_last_ = false;
   State state_ = State::filling;
 };
