@@ -187,44 +187,49 @@ class Opening {
     }
   }
 
-  // Each page lies in the file apart from its nonce, which is known: pages of both algorithms are read in one way.
   void read_pages() {
     if (is_on_device()) engine().wait(stream_);  // what the caller has put on it may still use `out`
-    std::vector<Pages> all;
-    std::vector<Pages::Place> long_ones;
+    std::vector<Pages> all, long_ones;
     for (std::size_t chunk = 0; chunk < found_.size(); ++chunk) {
       if (!found_[chunk].modules.pages.empty()) add_pages(chunk, all, long_ones);
     }
     for (const Pages& pages : all) {
       if (has_failed() || pages.places.empty()) continue;
-      FileChunks chunks;
-      chunks.source = wanted_.source;
-      chunks.count = pages.places.size();
-      chunks.keys = pages.keys;
-      chunks.key_index = pages.key_index;
-      chunks.file_offsets = pages.offsets;
-      chunks.lengths = pages.lengths;
-      chunks.ivs = pages.ivs;
-      chunks.iv_len = is_authenticated() ? nonce_size : counter_iv_size;
-      chunks.aad = pages.aads;
-      chunks.aad_offsets = pages.aad_offsets;
-      chunks.aad_lengths = pages.aad_lengths;
-      chunks.tag_len = is_authenticated() ? tag_size : 0;
-      chunks.is_authenticated = is_authenticated();
-      chunks.memory = wanted_.memory;
-      chunks.out = wanted_.out;
-      chunks.out_offsets = pages.outs;
-      if (const auto failure = read_chunks(engine_, chunks, stream_, options_)) {
-        const Pages::Place& place = pages.places[failure->chunk];
-        fail(place.chunk, 2 * place.page + 1, *failure);
-      }
+      fail(pages, read_chunks(engine_, chunks_of(pages), stream_, options_));
     }
-    for (const Pages::Place& place : long_ones) {
-      if (!has_failed()) read_long_page(place);
+    for (const Pages& page : long_ones) {
+      if (!has_failed()) fail(page, read_long_page(chunks_of(page)));
     }
   }
 
-  void add_pages(std::size_t chunk, std::vector<Pages>& all, std::vector<Pages::Place>& long_ones) {
+  void fail(const Pages& pages, const std::optional<ReadFailure>& failure) {
+    if (failure) fail(pages.places[failure->chunk].chunk, 2 * pages.places[failure->chunk].page + 1, *failure);
+  }
+
+  // Each page lies in the file apart from its nonce, which is known: pages of both algorithms are read in one way.
+  FileChunks chunks_of(const Pages& pages) const {
+    FileChunks chunks;
+    chunks.source = wanted_.source;
+    chunks.count = pages.places.size();
+    chunks.keys = pages.keys;
+    chunks.key_index = pages.key_index;
+    chunks.file_offsets = pages.offsets;
+    chunks.lengths = pages.lengths;
+    chunks.ivs = pages.ivs;
+    chunks.iv_len = is_authenticated() ? nonce_size : counter_iv_size;
+    chunks.aad = pages.aads;
+    chunks.aad_offsets = pages.aad_offsets;
+    chunks.aad_lengths = pages.aad_lengths;
+    chunks.tag_len = is_authenticated() ? tag_size : 0;
+    chunks.is_authenticated = is_authenticated();
+    chunks.memory = wanted_.memory;
+    chunks.out = wanted_.out;
+    chunks.out_offsets = pages.outs;
+    return chunks;
+  }
+
+  // all: pages under keys of one algorithm together. long_ones: each by itself.
+  void add_pages(std::size_t chunk, std::vector<Pages>& all, std::vector<Pages>& long_ones) {
     const Key* const key = wanted_.page_keys[wanted_.key_index[chunk]];
     auto pages = std::find_if(all.begin(), all.end(),
                               [&](const Pages& of) { return &of.keys[0]->algorithm() == &key->algorithm(); });
@@ -233,70 +238,45 @@ class Opening {
     const auto number = static_cast<std::uint32_t>(known - pages->keys.begin());
     if (known == pages->keys.end()) pages->keys.push_back(key);
     const Found& found = found_[chunk];
-    std::uint64_t aad = pages->aads.size();
-    if (is_authenticated()) pages->aads.insert(pages->aads.end(), found.aads.pages.begin(), found.aads.pages.end());
+    const std::uint8_t *nonce = found.modules.nonces.data(), *aad = found.aads.pages.data();
     for (std::size_t i = 0; i < found.modules.pages.size(); ++i) {
       const PageModules::Page& page = found.modules.pages[i];
-      const std::uint64_t aad_size = found.aads.sizes[i];
-      if (is_on_device() && page.page_size + page_overhead() > wanted_.longest_page) {
-        long_ones.push_back({chunk, i});
+      const bool is_long = is_on_device() && page.page_size + page_overhead() > wanted_.longest_page;
+      Pages& to = is_long ? long_ones.emplace_back() : *pages;
+      if (is_long) to.keys = {key};
+      to.places.push_back({chunk, i});
+      to.key_index.push_back(is_long ? 0 : number);
+      to.offsets.push_back(page.position + gcm_overhead + page.head_size + head_size);
+      to.lengths.push_back(page.page_size);
+      to.outs.push_back(opened_[chunk].out + opened_[chunk].pages[i].out + found.head_sizes[i]);
+      to.ivs.insert(to.ivs.end(), nonce, nonce + nonce_size);
+      nonce += nonce_size;
+      if (is_authenticated()) {
+        to.aad_offsets.push_back(to.aads.size());
+        to.aad_lengths.push_back(found.aads.sizes[i]);
+        to.aads.insert(to.aads.end(), aad, aad + found.aads.sizes[i]);
+        aad += found.aads.sizes[i];
       } else {
-        pages->places.push_back({chunk, i});
-        pages->key_index.push_back(number);
-        pages->offsets.push_back(page.position + gcm_overhead + page.head_size + head_size);
-        pages->lengths.push_back(page.page_size);
-        pages->outs.push_back(page_out(chunk, i));
-        add_iv(pages->ivs, found, i);
-        if (is_authenticated()) pages->aad_offsets.push_back(aad);
-        if (is_authenticated()) pages->aad_lengths.push_back(aad_size);
+        to.ivs.insert(to.ivs.end(), {0, 0, 0, 1});
       }
-      aad += aad_size;
     }
-  }
-
-  std::uint64_t page_out(std::size_t chunk, std::size_t page) const {
-    return opened_[chunk].out + opened_[chunk].pages[page].out + found_[chunk].head_sizes[page];
-  }
-
-  void add_iv(std::vector<std::uint8_t>& ivs, const Found& found, std::size_t page) const {
-    const std::uint8_t* const nonce = found.modules.nonces.data() + nonce_size * page;
-    ivs.insert(ivs.end(), nonce, nonce + nonce_size);
-    if (!is_authenticated()) ivs.insert(ivs.end(), {0, 0, 0, 1});
   }
 
   // All of it is on the device before it is decrypted.
-  void read_long_page(const Pages::Place& place) {
-    const Found& found = found_[place.chunk];
-    const PageModules::Page& page = found.modules.pages[place.page];
-    const std::uint64_t len = page.page_size + page_overhead() - head_size;
+  std::optional<ReadFailure> read_long_page(const FileChunks& page) const {
     SlotMemory slot(engine());
+    const std::size_t len = page.len_in_file(0);
     std::uint8_t* const sealed = slot.on_device(len);
     slot.wait();  // other streams use it
-    const auto failure = read(page.position + gcm_overhead + page.head_size + head_size, {sealed, len});
-    if (failure) return fail(place.chunk, 2 * place.page + 1, *failure);
-    std::uint64_t aad = 0;
-    for (std::size_t i = 0; i < place.page; ++i) aad += found.aads.sizes[i];
-    std::vector<std::uint8_t> iv;
-    add_iv(iv, found, place.page);
-    Message m;
-    m.key = wanted_.page_keys[wanted_.key_index[place.chunk]];
-    m.direction = Direction::decrypt;
+    if (auto failure = read(page.file_offsets[0], {sealed, len})) return failure;
+    std::uint8_t* const out = page.out.data() + page.out_offsets[0];
+    Message m = page.message(0, Direction::decrypt, sealed, out, page.ivs.data(), sealed + page.lengths[0]);
     m.memory = Memory::device;
-    m.in = sealed;
-    m.in_len = m.out_len = page.page_size;
-    m.out = wanted_.out.data() + page_out(place.chunk, place.page);
-    m.iv = iv.data();
-    m.iv_len = iv.size();
-    if (is_authenticated()) {
-      m.aad = found.aads.pages.data() + aad;
-      m.aad_len = found.aads.sizes[place.page];
-      m.tag = sealed + page.page_size;
-      m.tag_len = tag_size;
-    }
     Result result;
     warpcipher::run(engine_, {&m, 1}, {&result, 1}, slot.stream());
     slot.wait();
-    if (result.status != Status::ok) fail({OpenFailure::Kind::bad_tag, place.chunk, 2 * place.page + 1});
+    if (result.status != Status::ok) return ReadFailure{ReadFailure::Kind::bad_tag, 0};
+    return std::nullopt;
   }
 
   // --- what is not encrypted ----------------------------------------------------------------------

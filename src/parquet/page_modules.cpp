@@ -10,6 +10,7 @@
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
+#include "flow/file/work.hpp"
 #include "parquet/compact.hpp"
 
 namespace warpcipher::parquet {
@@ -21,21 +22,6 @@ enum ModuleType : std::uint8_t { data_page = 2, dictionary_page = 3, data_header
 // more. Then as many as headers had: each line of a cache that is read costs as much as what is done with it.
 constexpr std::uint64_t first_look = 512;
 constexpr std::uint64_t more_than_before = 16;
-
-// Reads all of `out`.
-void read_at(int descriptor, std::uint64_t position, std::span<std::uint8_t> out,
-             const std::function<void()>& interrupted) {
-  while (!out.empty()) {
-    const ssize_t got = pread(descriptor, out.data(), out.size(), static_cast<off_t>(position));
-    if (got < 0 && errno == EINTR) {
-      interrupted();
-      continue;
-    }
-    if (got <= 0) throw ReadError{position, got < 0 ? errno : 0};
-    position += static_cast<std::uint64_t>(got);
-    out = out.subspan(static_cast<std::size_t>(got));
-  }
-}
 
 // The bytes of a chunk, of which a file's are read where they are looked at.
 class Window {
@@ -49,7 +35,11 @@ class Window {
     if (position < begin_ || position + size > begin_ + bytes_.size()) {
       begin_ = position;
       bytes_.resize(std::max(size, std::min(size_, end_ - position)));
-      read_at(source_.descriptor, begin_, bytes_, interrupted_);
+      const auto read = [&](std::size_t done, std::size_t left) {
+        return pread(source_.descriptor, bytes_.data() + done, left, static_cast<off_t>(begin_ + done));
+      };
+      const std::size_t done = move_all(bytes_.size(), read, interrupted_);
+      if (done != bytes_.size()) throw ReadError{begin_ + done, errno};
     }
     return Bytes(bytes_).subspan(position - begin_, size);
   }
