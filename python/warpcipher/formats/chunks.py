@@ -174,7 +174,8 @@ class ChunkEncryptor(_Chunks, Encryptor):
         texts: Texts = writing.texts_of(parts)
         if not self._sealing.seals_on_gpu:
             return False
-        layout, count = self.layout, self.layout.count_of(texts.size)
+        layout = self.layout
+        count = layout.count_in(texts.size, 0, True, sealed=False)
         write_whole(file, memoryview(self.header))
         if texts.size:
             failure = self._sealing.write(file.fileno(), *texts[:3], texts.size, count)

@@ -64,25 +64,18 @@ class Layout:
                 raise ValueError(
                     f"a piece of {size} bytes, not the final one, is not made of whole chunks"
                 )
-        elif rest or self.final_short or not (count or self._may_end_at(first)):
-            if sealed:
-                self._check_final(first + count, rest)
+        elif rest or self.final_short or not (count or (first == 0 and not self.has_empty)):
+            index = first + count
+            may_be_empty = self.final_short or self.empty_final or (index == 0 and self.has_empty)
+            if sealed and (rest < gain or (rest == gain and not may_be_empty)):
+                where = f"{rest} bytes into" if rest else "before"
+                raise FormatError(
+                    f"truncated: the file ends {where} chunk {index}, its final chunk"
+                )
             count += 1
         if first + count > self.max_chunks:
             raise self.too_long()
         return count
-
-    def _may_end_at(self, index: int) -> bool:
-        """Whether a file without chunk number `index` can be whole."""
-        return index == 0 and not self.has_empty
-
-    def _check_final(self, index: int, length: int) -> None:
-        """Raises FormatError where a final chunk, number `index`, cannot have `length` bytes of
-        ciphertext."""
-        may_be_empty = self.final_short or self.empty_final or (index == 0 and self.has_empty)
-        if length < self.overhead or (length == self.overhead and not may_be_empty):
-            where = f"{length} bytes into" if length else "before"
-            raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")
 
     def too_long(self) -> FormatError:
         """The error of a file with more chunks than the format allows."""
@@ -90,39 +83,16 @@ class Layout:
             f"too long: the format allows {self.max_chunks} chunks of {self.chunk} bytes"
         )
 
-    def _shift(self) -> int:
-        """What the first chunk lacks to be a full one."""
-        return self.chunk - self.first_chunk
-
     def chunk_count(self, file_size: int) -> int:
         """Chunks of a file of `file_size` bytes. Raises FormatError where no file has that size."""
         body = file_size - self.header_size
-        full = self.chunk + self.overhead
-        if body == 0 and self._may_end_at(0):
-            return 0
-        if body < self.overhead:
-            shortest = self.header_size + (self.overhead if self.has_empty else 0)
+        shortest = self.overhead if self.has_empty else 0
+        if body < shortest:
             raise FormatError(
-                f"truncated: {file_size} bytes, and the shortest file of this format has {shortest}"
+                f"truncated: {file_size} bytes, and the shortest file of this format has "
+                f"{self.header_size + shortest}"
             )
-        count, rest = divmod(body + self._shift(), full)
-        if rest or self.final_short or not body:
-            if count:
-                self._check_final(count, rest)
-            count += 1
-        if count > self.max_chunks:
-            raise self.too_long()
-        return count
-
-    def count_of(self, size: int) -> int:
-        """Chunks of a file with `size` bytes of plaintext. Raises FormatError where there are more
-        than the format allows."""
-        count, rest = divmod(size + self._shift(), self.chunk)
-        if rest or self.final_short or not size:
-            count += 1
-        if count > self.max_chunks:
-            raise self.too_long()
-        return count
+        return self.count_in(body, 0, True, sealed=True)
 
     def plaintext_size(self, file_size: int) -> int:
         """Plaintext bytes of a file of `file_size` bytes (not yet authenticated by anything)."""
@@ -131,17 +101,16 @@ class Layout:
     def locate(self, position: int) -> tuple[int, int]:
         """The chunk that holds plaintext byte `position`, and the place of that byte in the
         chunk."""
-        index, within = divmod(position + self._shift(), self.chunk)
-        return (index, within - self._shift()) if index == 0 else (index, within)
+        index, within = divmod(position + self.chunk - self.first_chunk, self.chunk)
+        return index, within if index else position
 
     def plaintext_start(self, index: int) -> int:
         """Plaintext position of the first byte of chunk `index`."""
-        return index * self.chunk - self._shift() if index else 0
+        return (index - 1) * self.chunk + self.first_chunk if index else 0
 
     def file_start(self, index: int) -> int:
         """File offset of chunk `index`."""
-        full = self.chunk + self.overhead
-        return self.header_size + (index * full - self._shift() if index else 0)
+        return self.header_size + self.plaintext_start(index) + index * self.overhead
 
     def chunks_per_piece(self) -> int:
         """Full chunks of one piece."""
