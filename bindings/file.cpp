@@ -72,11 +72,11 @@ struct ChunkColumns {
   const Operand ivs_;
 };
 
-nb::object read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::handle out, nb::handle offsets,
-                nb::handle lengths, nb::handle key_index, nb::handle ivs, nb::handle iv_length, nb::handle aad,
-                nb::handle aad_offsets, nb::handle aad_lengths, nb::handle tags, nb::handle tag_length,
-                nb::handle out_offsets, nb::handle skips, nb::handle takes, nb::handle engine, std::uintptr_t stream,
-                nb::handle threads, nb::handle piece_size) {
+ReadOutcome read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::handle out, nb::handle offsets,
+                 nb::handle lengths, nb::handle key_index, nb::handle ivs, nb::handle iv_length, nb::handle aad,
+                 nb::handle aad_offsets, nb::handle aad_lengths, nb::handle tags, nb::handle tag_length,
+                 nb::handle out_offsets, nb::handle skips, nb::handle takes, nb::handle engine, std::uintptr_t stream,
+                 nb::handle threads, nb::handle piece_size) {
   const ChunkColumns given(algorithm, keys, offsets, lengths, key_index, ivs, iv_length, tag_length);
   const Column outs(out_offsets, "out_offsets", given.count), skipped(skips, "skips", given.count),
       taken(takes, "takes", given.count), aad_begins(aad_offsets, "aad_offsets", given.count),
@@ -105,9 +105,9 @@ nb::object read(nb::handle source, nb::handle algorithm, nb::handle keys, nb::ha
   });
 }
 
-nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle texts, nb::handle streams,
-                 nb::handle device, nb::handle offsets, nb::handle lengths, nb::handle key_index, nb::handle ivs,
-                 nb::handle iv_length, nb::handle tags, nb::handle tag_length, nb::handle engine) {
+WriteOutcome write(int target, nb::handle algorithm, nb::handle keys, nb::handle texts, nb::handle streams,
+                   nb::handle device, nb::handle offsets, nb::handle lengths, nb::handle key_index, nb::handle ivs,
+                   nb::handle iv_length, nb::handle tags, nb::handle tag_length, nb::handle engine) {
   const ChunkColumns given(algorithm, keys, offsets, lengths, key_index, ivs, iv_length, tag_length);
   const Operand tag_bytes(tags, "tags", Operand::Use::write);
   if (tag_bytes.device() != host_device) throw nb::value_error("tags lies on a GPU: expected host memory");
@@ -119,7 +119,7 @@ nb::object write(int target, nb::handle algorithm, nb::handle keys, nb::handle t
   return parts.write_by(engine_name, [&] { return write_chunks(engine_name, chunks, options); });
 }
 
-nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std::uintptr_t stream) {
+ReadOutcome read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std::uintptr_t stream) {
   const Descriptor descriptor(file);
   const Operand memory(out, "out", Operand::Use::write);
   const PlainBytes bytes{descriptor.number(), begin, memory.memory(), {memory.data(), memory.size()}};
@@ -128,7 +128,7 @@ nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std
   });
 }
 
-nb::object write_not_encrypted(int target, nb::handle texts, nb::handle streams, nb::handle device) {
+WriteOutcome write_not_encrypted(int target, nb::handle texts, nb::handle streams, nb::handle device) {
   const Descriptor descriptor(target);
   const Texts parts(texts, streams, device);
   const WriteOptions options{.check = Signals()};
@@ -137,7 +137,7 @@ nb::object write_not_encrypted(int target, nb::handle texts, nb::handle streams,
 
 }  // namespace
 
-nb::object read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read) {
+ReadOutcome read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read) {
   std::optional<ReadFailure> failure;
   {
     const ReadOptions options{.check = Signals()};
@@ -145,8 +145,8 @@ nb::object read_to(const Operand& out, const std::function<std::optional<ReadFai
     const DeviceScope scope(out.device());
     failure = read(options);
   }
-  if (!failure) return nb::none();
-  return nb::make_tuple(name_of(failure->kind), failure->chunk, failure->position, failure->error);
+  if (!failure) return std::nullopt;
+  return {{name_of(failure->kind), failure->chunk, failure->position, failure->error}};
 }
 
 Source::Source(nb::handle given, std::uint64_t begin) {
@@ -171,7 +171,8 @@ Texts::Texts(nb::handle texts, nb::handle streams, nb::handle device)
   }
 }
 
-nb::object Texts::write_by(const std::string& engine, const std::function<std::optional<WriteFailure>()>& write) const {
+WriteOutcome Texts::write_by(const std::string& engine,
+                             const std::function<std::optional<WriteFailure>()>& write) const {
   std::optional<WriteFailure> failure;
   {
     const GilReleased released;
@@ -182,8 +183,8 @@ nb::object Texts::write_by(const std::string& engine, const std::function<std::o
     const DeviceScope scope(device_);
     failure = write();
   }
-  if (!failure) return nb::none();
-  return nb::make_tuple(failure->position, failure->error);
+  if (!failure) return std::nullopt;
+  return {{failure->position, failure->error}};
 }
 
 void bind_file(nb::module_& m) {
@@ -195,31 +196,17 @@ void bind_file(nb::module_& m) {
       any("lengths"), none("key_index"), none("ivs"), any("iv_length") = 12, none("aad"), none("aad_offsets"),
       none("aad_lengths"), none("tags"), any("tag_length") = 16, none("out_offsets"), none("skips"), none("takes"),
       any("engine") = "auto", nb::arg("stream") = 0, any("threads") = 0, any("piece_size") = 0,
-      nb::sig("def read_chunks(source: typing.Any, algorithm: str, keys: typing.Any, out: typing.Any, *, offsets: "
-              "typing.Any, lengths: typing.Any, key_index: typing.Any = None, ivs: typing.Any = None, iv_length: int = "
-              "12, aad: typing.Any = None, aad_offsets: typing.Any = None, aad_lengths: typing.Any = None, tags: "
-              "typing.Any = None, tag_length: int = 16, out_offsets: typing.Any = None, skips: typing.Any = None, "
-              "takes: typing.Any = None, engine: str = 'auto', stream: int = 0, threads: int = 0, piece_size: int = 0) "
-              "-> tuple[str, int, int, int] | None"),
       "As `warpcipher.formats.read_chunks`. None, or why not: \"tag\", \"ended\" or \"error\", the chunk, the place in "
       "the file and the errno; `out` is then zeros wherever the chunks go.");
   m.def(
       "write_chunks", &write, nb::arg("target"), any("algorithm"), any("keys"), any("texts"), any("streams"),
       any("device"), nb::kw_only(), any("offsets"), any("lengths"), any("key_index"), any("ivs"), any("iv_length") = 12,
       any("tags"), any("tag_length") = 16, any("engine") = "auto",
-      nb::sig("def write_chunks(target: int, algorithm: str, keys: typing.Any, texts: typing.Any, streams: typing.Any, "
-              "device: int | None, *, offsets: typing.Any, lengths: typing.Any, key_index: typing.Any, ivs: "
-              "typing.Any, iv_length: int = 12, tags: typing.Any, tag_length: int = 16, engine: str = 'auto') -> "
-              "tuple[int, int] | None"),
       "Encrypts texts on a GPU, writes the ciphertexts at their offsets, and fills `tags`. None, or why not: the place "
       "in the file and the errno.");
   m.def("read_plain", &read_not_encrypted, nb::arg("file"), nb::arg("begin"), any("out"), nb::arg("stream"),
-        nb::sig(
-            "def read_plain(file: int, begin: int, out: typing.Any, stream: int) -> tuple[str, int, int, int] | None"),
         "Fills `out` with the bytes of a file from `begin` on. None, or why not, as of `read_chunks`.");
   m.def("write_plain", &write_not_encrypted, nb::arg("target"), any("texts"), any("streams"), any("device"),
-        nb::sig("def write_plain(target: int, texts: typing.Any, streams: typing.Any, device: int | None) -> "
-                "tuple[int, int] | None"),
         "Writes texts to a file from its beginning on. None, or why not, as of `write_chunks`.");
 }
 

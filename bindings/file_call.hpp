@@ -3,6 +3,8 @@
 #pragma once
 
 #include <fcntl.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,9 +65,14 @@ class Signals {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Calls read(options) without the interpreter's lock and on the device of `out`. None, or why it failed: "tag", "ended"
-// or "error", the chunk, the place in the file and the errno.
-nb::object read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read);
+// Why a read failed: "tag", "ended" or "error", the chunk, the place in the file and the errno. None: it did not.
+using ReadOutcome = std::optional<std::tuple<const char*, std::size_t, std::uint64_t, int>>;
+
+// Why a write failed: the place in the file and the errno.
+using WriteOutcome = std::optional<std::tuple<std::uint64_t, int>>;
+
+// Calls read(options) without the interpreter's lock and on the device of `out`.
+ReadOutcome read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read);
 
 // What is read from: a descriptor, or the bytes of a file that begin with byte `begin` of it.
 class Source {
@@ -87,9 +95,8 @@ class Texts {
 
   std::span<const TextPart> parts() const { return parts_; }
 
-  // Calls write() without the interpreter's lock and on the device, when what makes the texts is done. None, or why it
-  // failed: the place in the file and the errno.
-  nb::object write_by(const std::string& engine, const std::function<std::optional<WriteFailure>()>& write) const;
+  // Calls write() without the interpreter's lock and on the device, when what makes the texts is done.
+  WriteOutcome write_by(const std::string& engine, const std::function<std::optional<WriteFailure>()>& write) const;
 
  private:
   const int device_;

@@ -3,7 +3,6 @@
 // python/warpcipher/parquet. Columns go to Python as bytes of 64-bit integers in native order.
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,20 +32,22 @@ nb::bytes as_bytes(const parquet::Column& column) {
   return nb::bytes(column.data(), sizeof(std::uint64_t) * column.size());
 }
 
-nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
+std::tuple<nb::bytes, nb::bytes, nb::bytes> aads(nb::handle prefix, std::int16_t row_group, std::int16_t column,
+                                                 bool dictionary, std::size_t count) {
   if (count > parquet::most_ordinal + 2) throw nb::value_error("more pages than the format numbers");
   const Operand bytes(prefix, "prefix", Operand::Use::read);
   const parquet::PageAads found = parquet::page_aads(bytes.bytes(), row_group, column, dictionary, count);
-  return nb::make_tuple(as_bytes(Bytes(found.heads)), as_bytes(Bytes(found.pages)), as_bytes(found.sizes));
+  return {as_bytes(Bytes(found.heads)), as_bytes(Bytes(found.pages)), as_bytes(found.sizes)};
 }
 
-nb::tuple heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle nonces, bool counter_mode) {
+std::tuple<nb::bytes, nb::bytes> heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle nonces,
+                                       bool counter_mode) {
   const Operand bytes(out, "out", Operand::Use::write);
   const Operand random(nonces, "nonces", Operand::Use::read);
   const Integers positions(modules, "modules"), sizes(lengths, "lengths");
   const parquet::ModuleTexts found = parquet::write_heads({bytes.data(), bytes.size()}, positions.values(),
                                                           sizes.values(), random.bytes(), counter_mode);
-  return nb::make_tuple(as_bytes(found.texts), as_bytes(Bytes(found.ivs)));
+  return {as_bytes(found.texts), as_bytes(Bytes(found.ivs))};
 }
 
 // As many 64-bit integers as PlainChunk has fields, a chunk.
@@ -67,29 +68,24 @@ std::vector<PlainChunk> plain_chunks_of(nb::handle object) {
   return chunks;
 }
 
-nb::object bytes_or_none(const std::optional<Bytes>& value) {
-  if (!value) return nb::none();
-  return as_bytes(*value);
-}
-
 template <class Each>
-nb::list for_all(nb::handle groups_given, nb::handle columns_given, const Each& each) {
+void for_all(nb::handle groups_given, nb::handle columns_given, const Each& each) {
   const Integers groups(groups_given, "groups");
   const Integers columns(columns_given, "columns");
-  nb::list found;
   for (const std::uint64_t group : groups.values()) {
-    for (const std::uint64_t column : columns.values()) found.append(each(group, column));
+    for (const std::uint64_t column : columns.values()) each(group, column);
   }
+}
+
+// Of each chunk the bytes that a member function gives.
+template <std::optional<Bytes> (RowGroups::*member)(std::size_t, std::size_t) const>
+std::vector<std::optional<nb::bytes>> bytes_of(const RowGroups& self, nb::handle groups, nb::handle columns) {
+  std::vector<std::optional<nb::bytes>> found;
+  for_all(groups, columns, [&](auto group, auto column) {
+    const std::optional<Bytes> value = (self.*member)(group, column);
+    found.push_back(value ? std::optional(as_bytes(*value)) : std::nullopt);
+  });
   return found;
-}
-
-nb::list crypto(const RowGroups& self, nb::handle groups, nb::handle columns) {
-  return for_all(groups, columns, [&](auto group, auto column) { return bytes_or_none(self.crypto(group, column)); });
-}
-
-nb::list sealed_metadata(const RowGroups& self, nb::handle groups, nb::handle columns) {
-  return for_all(groups, columns,
-                 [&](auto group, auto column) { return bytes_or_none(self.sealed_metadata(group, column)); });
 }
 
 nb::bytes locate(const RowGroups& self, nb::handle groups, nb::handle columns, std::uint64_t file_size) {
@@ -99,36 +95,16 @@ nb::bytes locate(const RowGroups& self, nb::handle groups, nb::handle columns, s
     found.insert(found.end(),
                  {range.start, range.size, range.data, range.ordinal, range.dictionary ? 1u : 0u, range.offset_index,
                   range.offset_index_size, range.column_index, range.column_index_size, range.bloom});
-    return nb::none();
   });
   return as_bytes(found);
 }
 
-// The chunks of these columns where they lie in the encrypted file, as if they were as long there.
-nb::bytes in_place(const RowGroups& self, nb::handle groups_given, nb::handle columns_given, std::uint64_t file_size) {
-  const Integers groups(groups_given, "groups");
-  const Integers columns(columns_given, "columns");
-  parquet::Column places(plain_chunk_len * self.columns() * groups.values().size());
-  std::uint64_t* place = places.data();
-  for (const std::uint64_t group : groups.values()) {
-    for (const std::uint64_t column : columns.values()) {
-      const parquet::ChunkRange range = self.locate(group, column, file_size);
-      const std::uint64_t encrypted = self.crypto(group, column) ? 1 : 0;
-      const std::uint64_t entry[plain_chunk_len] = {
-          1, encrypted,       range.start, range.size,      range.data, 0, parquet::absent,
-          0, parquet::absent, 0,           parquet::absent, 0};
-      std::memcpy(place + plain_chunk_len * column, entry, sizeof entry);
-    }
-    place += plain_chunk_len * self.columns();
-  }
-  return as_bytes(places);
-}
-
-nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle chunks_given, nb::list stubs_given) {
+nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle chunks_given,
+                      const std::vector<nb::bytes>& stubs_given) {
   const Integers groups(groups_given, "groups");
   const std::vector<PlainChunk> chunks = plain_chunks_of(chunks_given);
   std::vector<std::vector<std::uint8_t>> stubs;
-  for (nb::handle stub : stubs_given) stubs.push_back(copy_of(stub, "stubs"));
+  for (const nb::bytes& stub : stubs_given) stubs.push_back(copy_of(stub, "stubs"));
   const std::vector<std::uint8_t> list = self.write_plain(groups.values(), chunks, stubs);
   return as_bytes(Bytes(list));
 }
@@ -155,18 +131,21 @@ struct ModuleKeys {
   std::vector<const Key*> pointers;
 };
 
-nb::object object_of(const std::optional<OpenFailure>& failure) {
-  if (!failure) return nb::none();
+using OpenOutcome =
+    std::optional<std::tuple<const char*, std::size_t, std::optional<std::uint64_t>, std::string, std::uint64_t, int>>;
+
+OpenOutcome outcome_of(const std::optional<OpenFailure>& failure) {
+  if (!failure) return std::nullopt;
+  const auto& [kind, chunk, number, why, read] = *failure;
   const char* const kinds[] = {"tag", "wrong", "file"};
-  const nb::object module =
-      failure->module == OpenFailure::no_module ? nb::object(nb::none()) : nb::object(nb::int_(failure->module));
-  return nb::make_tuple(kinds[static_cast<std::size_t>(failure->kind)], failure->chunk, module, failure->why,
-                        failure->read.position, failure->read.error);
+  const auto module = number == OpenFailure::no_module ? std::nullopt : std::optional(number);
+  return {{kinds[static_cast<std::size_t>(kind)], chunk, module, why, read.position, read.error}};
 }
 
-nb::tuple open(nb::handle source, nb::handle chunks_given, nb::handle keys_given, nb::handle key_index_given,
-               bool counter_mode, nb::handle prefix, nb::handle out_given, std::uintptr_t stream,
-               nb::handle engine_given, std::size_t threads) {
+std::tuple<nb::bytes, nb::bytes, OpenOutcome> open(nb::handle source, nb::handle chunks_given, nb::handle keys_given,
+                                                   nb::handle key_index_given, bool counter_mode, nb::handle prefix,
+                                                   nb::handle out_given, std::uintptr_t stream, nb::handle engine_given,
+                                                   std::size_t threads) {
   parquet::ChunksToOpen wanted;
   const Integers given(chunks_given, "chunks");
   if (given.values().size() % sealed_chunk_len != 0) throw nb::value_error("chunks: expected six integers each");
@@ -207,30 +186,23 @@ nb::tuple open(nb::handle source, nb::handle chunks_given, nb::handle keys_given
       pages.insert(pages.end(), {page.position, page.out, page.size});
     }
   }
-  return nb::make_tuple(as_bytes(outs), as_bytes(pages), object_of(found.failure));
+  return {as_bytes(outs), as_bytes(pages), outcome_of(found.failure)};
 }
 
 }  // namespace
 
 void bind_parquet(nb::module_& m) {
   m.def("page_aads", &aads, nb::arg("prefix"), nb::arg("row_group"), nb::arg("column"), nb::arg("dictionary"),
-        nb::arg("count"),
-        nb::sig("def page_aads(prefix: bytes, row_group: int, column: int, dictionary: bool, count: int) -> "
-                "tuple[bytes, bytes, bytes]"),
-        "The AADs of the headers of a chunk, those of its pages, and the sizes that both have.");
+        nb::arg("count"), "The AADs of the headers of a chunk, those of its pages, and the sizes that both have.");
   m.def("write_module_heads", &heads, nb::arg("out"), nb::arg("modules"), nb::arg("lengths"), nb::arg("nonces"),
-        nb::arg("counter_mode"),
-        nb::sig("def write_module_heads(out: typing_extensions.Buffer, modules: object, lengths: object, "
-                "nonces: bytes, counter_mode: bool) -> tuple[bytes, bytes]"),
-        "Writes the lengths and nonces of modules. Where their texts go, and their IVs.");
+        nb::arg("counter_mode"), "Writes the lengths and nonces of modules. Where their texts go, and their IVs.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
       .def(
           "__init__",
           [](RowGroups* self, nb::handle list, std::vector<std::string> names) {
             new (self) RowGroups(copy_of(list, "list"), std::move(names));
           },
-          nb::arg("list"), nb::arg("names"),
-          nb::sig("def __init__(self, list: typing_extensions.Buffer, names: typing.Sequence[str]) -> None"))
+          nb::arg("list"), nb::arg("names"))
       .def("__len__", &RowGroups::size)
       .def("rows", &RowGroups::rows, nb::arg("group"))
       .def(
@@ -250,28 +222,16 @@ void bind_parquet(nb::module_& m) {
           [](RowGroups& self, std::size_t group, std::size_t column, nb::handle text) {
             self.set_metadata(group, column, copy_of(text, "text"));
           },
-          nb::arg("group"), nb::arg("column"), nb::arg("text"),
-          nb::sig("def set_metadata(self, group: int, column: int, text: typing_extensions.Buffer) -> None"))
-      .def("crypto", &crypto, nb::arg("groups"), nb::arg("columns"),
-           nb::sig("def crypto(self, groups: object, columns: object) -> list[bytes | None]"))
-      .def("sealed_metadata", &sealed_metadata, nb::arg("groups"), nb::arg("columns"),
-           nb::sig("def sealed_metadata(self, groups: object, columns: object) -> list[bytes | None]"))
+          nb::arg("group"), nb::arg("column"), nb::arg("text"))
+      .def("crypto", &bytes_of<&RowGroups::crypto>, nb::arg("groups"), nb::arg("columns"))
+      .def("sealed_metadata", &bytes_of<&RowGroups::sealed_metadata>, nb::arg("groups"), nb::arg("columns"))
       .def("ordinal", &RowGroups::ordinal, nb::arg("group"))
-      .def("locate", &locate, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
-           nb::sig("def locate(self, groups: object, columns: object, file_size: int) -> bytes"), "ChunkRange of each.")
-      .def("in_place", &in_place, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
-           nb::sig("def in_place(self, groups: object, columns: object, file_size: int) -> bytes"),
-           "The chunks of write_plain where they lie in the encrypted file.")
+      .def("locate", &locate, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"), "ChunkRange of each.")
       .def("write_plain", &write_plain, nb::arg("groups"), nb::arg("chunks"), nb::arg("stubs"),
-           nb::sig("def write_plain(self, groups: object, chunks: object, stubs: list[bytes]) -> bytes"),
            "The list of these row groups without encryption. chunks: twelve integers for each column of each.");
   m.def("open_chunks", &open, nb::arg("source"), nb::arg("chunks"), nb::arg("keys"), nb::arg("key_index"),
         nb::arg("counter_mode"), nb::arg("prefix"), nb::arg("out"), nb::arg("stream"), nb::arg("engine"),
         nb::arg("threads"),
-        nb::sig("def open_chunks(source: int | typing_extensions.Buffer, chunks: object, keys: "
-                "typing.Sequence[bytes], key_index: object, counter_mode: bool, prefix: bytes, out: "
-                "typing.Any, stream: int, engine: str, threads: int) -> tuple[bytes, bytes, tuple[str, int, "
-                "int | None, str, int, int] | None]"),
         "Decrypts chunks (SealedChunk, six integers each) into `out`, back to back. source: a descriptor, or the bytes "
         "of a file. keys: for headers and pages. Of each chunk its place, its size, its first page and "
         "how many it has; of each page where its header is in the chunk and goes, and the size of both; and None, or "

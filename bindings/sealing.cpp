@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sealing: how a format seals the chunks of a file, and all that is done with them.
-#include <nanobind/stl/tuple.h>
-
 #include <atomic>
 #include <string>
 #include <tuple>
@@ -23,10 +21,11 @@ namespace {
 // Pattern of chunks.py: base, number_at, big_endian, nonce_at, length_size; None: there is none.
 class Pattern {
  public:
-  explicit Pattern(nb::handle given) {
-    if (given.is_none()) return;
-    const auto [base, number_at, is_big_endian, nonce_at, length_len] =
-        nb::cast<std::tuple<nb::bytes, int, bool, int, std::size_t>>(given);
+  using Given = std::optional<std::tuple<nb::bytes, int, bool, int, std::size_t>>;
+
+  explicit Pattern(const Given& given) {
+    if (!given) return;
+    const auto& [base, number_at, is_big_endian, nonce_at, length_len] = *given;
     base_ = copy_of(base, "base");
     rule_ = {{}, number_at, is_big_endian, nonce_at, length_len};
   }
@@ -47,8 +46,9 @@ class FileSealing {
  public:
   FileSealing(std::string_view algorithm, nb::handle keys, std::uint64_t header, std::uint64_t chunk,
               std::uint64_t first_lacks, std::size_t iv_length, std::size_t tag_length, nb::handle nonce,
-              unsigned counter_shift, int final_shift, std::uint64_t number_from, nb::handle aad, nb::handle final_aad,
-              nb::handle head, nb::handle final_head, std::string mac_hash, nb::handle mac_key, std::string engine)
+              unsigned counter_shift, int final_shift, std::uint64_t number_from, const Pattern::Given& aad,
+              const Pattern::Given& final_aad, const Pattern::Given& head, const Pattern::Given& final_head,
+              std::string mac_hash, nb::handle mac_key, std::string engine)
       : keys_(find_algorithm(algorithm), keys),
         nonce_base_(copy_of(nonce, "nonce", Operand::Use::read_or_none)),
         aad_(aad),
@@ -98,8 +98,8 @@ class FileSealing {
     return bad;
   }
 
-  nb::object read(nb::handle source, std::uint64_t begin, std::uint64_t size, std::uint64_t chunks_of_file,
-                  std::uint64_t position, std::uint64_t length, nb::handle out, std::uintptr_t stream) const {
+  ReadOutcome read(nb::handle source, std::uint64_t begin, std::uint64_t size, std::uint64_t chunks_of_file,
+                   std::uint64_t position, std::uint64_t length, nb::handle out, std::uintptr_t stream) const {
     const Source from(source, begin);
     const Operand to(out, "out", Operand::Use::write);
     return read_to(to, [&](const ReadOptions& options) {
@@ -114,8 +114,8 @@ class FileSealing {
     });
   }
 
-  nb::object write(int target, nb::handle texts, nb::handle streams, nb::handle device, std::uint64_t size,
-                   std::uint64_t chunks_of_file) const {
+  WriteOutcome write(int target, nb::handle texts, nb::handle streams, nb::handle device, std::uint64_t size,
+                     std::uint64_t chunks_of_file) const {
     const Descriptor descriptor(target);
     const Texts parts(texts, streams, device);
     const WriteOptions options{.check = Signals()};
@@ -125,8 +125,8 @@ class FileSealing {
     });
   }
 
-  nb::tuple copy(bool encrypts, int source, std::uint64_t source_offset, int target, std::uint64_t target_offset,
-                 std::uint64_t first, std::size_t count) const {
+  std::tuple<std::uint64_t, int, int> copy(bool encrypts, int source, std::uint64_t source_offset, int target,
+                                           std::uint64_t target_offset, std::uint64_t first, std::size_t count) const {
     const Descriptor from(source), to(target);
     const CopiedChunks done = [&] {
       const GilReleased released;
@@ -135,7 +135,7 @@ class FileSealing {
                          {direction, from.number(), to.number(), source_offset, target_offset, first, count},
                          Signals());
     }();
-    return nb::make_tuple(done.count, done.read_error, done.write_error);
+    return {done.count, done.read_error, done.write_error};
   }
 
  private:
@@ -159,20 +159,14 @@ void bind_sealing(nb::module_& m) {
       "0), big-endian; None: a random one in front of each chunk. aad, head: Patterns of chunks.py; None: there is "
       "none; final_aad, final_head: of the final chunk; None: as of others. first_lacks: what the first chunk lacks to "
       "be a full one. mac_hash: of the HMAC of a cipher that authenticates nothing; \"\": it is an AEAD.")
-      .def(
-          nb::init<std::string_view, nb::handle, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t,
-                   nb::handle, unsigned, int, std::uint64_t, nb::handle, nb::handle, nb::handle, nb::handle,
-                   std::string, nb::handle, std::string>(),
-          nb::arg("algorithm"), nb::arg("keys"), nb::kw_only(), nb::arg("header"), nb::arg("chunk"),
-          nb::arg("first_lacks"), nb::arg("iv_length"), nb::arg("tag_length"), nb::arg("nonce").none(),
-          nb::arg("counter_shift"), nb::arg("final_shift"), nb::arg("number_from"), nb::arg("aad").none(),
-          nb::arg("final_aad").none(), nb::arg("head").none(), nb::arg("final_head").none(), nb::arg("mac_hash"),
-          nb::arg("mac_key").none(), nb::arg("engine"),
-          nb::sig("def __init__(self, algorithm: str, keys: typing.Any, *, header: int, chunk: int, first_lacks: int, "
-                  "iv_length: int, tag_length: int, nonce: bytes | None, counter_shift: int, final_shift: int, "
-                  "number_from: int, aad: tuple[bytes, int, bool, int, int] | None, final_aad: tuple[bytes, int, bool, "
-                  "int, int] | None, head: tuple[bytes, int, bool, int, int] | None, final_head: tuple[bytes, int, "
-                  "bool, int, int] | None, mac_hash: str, mac_key: bytearray | None, engine: str) -> None"))
+      .def(nb::init<std::string_view, nb::handle, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t,
+                    nb::handle, unsigned, int, std::uint64_t, const Pattern::Given&, const Pattern::Given&,
+                    const Pattern::Given&, const Pattern::Given&, std::string, nb::handle, std::string>(),
+           nb::arg("algorithm"), nb::arg("keys"), nb::kw_only(), nb::arg("header"), nb::arg("chunk"),
+           nb::arg("first_lacks"), nb::arg("iv_length"), nb::arg("tag_length"), nb::arg("nonce").none(),
+           nb::arg("counter_shift"), nb::arg("final_shift"), nb::arg("number_from"), nb::arg("aad").none(),
+           nb::arg("final_aad").none(), nb::arg("head").none(), nb::arg("final_head").none(), nb::arg("mac_hash"),
+           nb::arg("mac_key").none(), nb::arg("engine"))
       .def_prop_ro("copies", &FileSealing::copies,
                    "Whether `copy` works, and is worth it: pieces for a GPU are longer.")
       .def_prop_ro("opens_on_gpu", &FileSealing::opens_on_gpu, "Whether `open` works in memory of a GPU.")
@@ -183,38 +177,23 @@ void bind_sealing(nb::module_& m) {
             self.crypt(Direction::encrypt, first, count, final, data, out, 0);
           },
           nb::arg("first"), nb::arg("count"), nb::arg("final"), nb::arg("data"), nb::arg("out"),
-          nb::sig("def seal(self, first: int, count: int, final: bool, data: typing.Any, out: typing.Any) -> None"),
           "Encrypts `count` chunks from number `first` on from memory to memory. final: the file ends with them.")
       .def(
           "open",
           [](FileSealing& self, std::uint64_t first, std::size_t count, bool final, nb::handle data, nb::handle out,
-             std::uintptr_t stream) -> nb::object {
-            const auto bad = self.crypt(Direction::decrypt, first, count, final, data, out, stream);
-            if (bad) return nb::int_(*bad);
-            return nb::none();
-          },
+             std::uintptr_t stream) { return self.crypt(Direction::decrypt, first, count, final, data, out, stream); },
           nb::arg("first"), nb::arg("count"), nb::arg("final"), nb::arg("data"), nb::arg("out"), nb::arg("stream") = 0,
-          nb::sig(
-              "def open(self, first: int, count: int, final: bool, data: typing.Any, out: typing.Any, stream: int = "
-              "0) -> int | None"),
           "Decrypts likewise. None, or the number of the first chunk that is not authentic: `out` is then zeros.")
       .def("read", &FileSealing::read, nb::arg("source"), nb::arg("begin"), nb::arg("size"), nb::arg("chunks"),
            nb::arg("position"), nb::arg("length"), nb::arg("out"), nb::arg("stream"),
-           nb::sig("def read(self, source: typing.Any, begin: int, size: int, chunks: int, position: int, length: int, "
-                   "out: typing.Any, stream: int) -> tuple[str, int, int, int] | None"),
            "Fills `out` with a range of plaintext of a file that has `size` bytes of it in `chunks` chunks. source: a "
            "descriptor, or bytes of the file from `begin` on. None, or why not, as of `read_chunks`.")
-      .def(
-          "write", &FileSealing::write, nb::arg("target"), nb::arg("texts"), nb::arg("streams"),
-          nb::arg("device").none(), nb::arg("size"), nb::arg("chunks"),
-          nb::sig("def write(self, target: int, texts: typing.Any, streams: typing.Any, device: int | None, size: int, "
-                  "chunks: int) -> tuple[int, int] | None"),
-          "Encrypts texts of `size` bytes on a GPU, and writes their chunks to a file of `chunks` chunks; not a final "
-          "one that is empty. None, or why not, as of `write_chunks`.")
+      .def("write", &FileSealing::write, nb::arg("target"), nb::arg("texts"), nb::arg("streams"),
+           nb::arg("device").none(), nb::arg("size"), nb::arg("chunks"),
+           "Encrypts texts of `size` bytes on a GPU, and writes their chunks to a file of `chunks` chunks; not a final "
+           "one that is empty. None, or why not, as of `write_chunks`.")
       .def("copy", &FileSealing::copy, nb::arg("encrypts"), nb::arg("source"), nb::arg("source_offset"),
            nb::arg("target"), nb::arg("target_offset"), nb::arg("first"), nb::arg("count"),
-           nb::sig("def copy(self, encrypts: bool, source: int, source_offset: int, target: int, target_offset: int, "
-                   "first: int, count: int) -> tuple[int, int, int]"),
            "Encrypts or decrypts `count` full chunks from number `first` on from file to file, and returns how many "
            "are done; where they are fewer, also the errno of a read or of a write that failed.");
 }

@@ -10,18 +10,6 @@
 #include "operand.hpp"
 #include "parquet/compact.hpp"
 
-namespace warpcipher::python {
-
-// A result of CPython's C API, as an object that is released.
-
-// Null stands for an exception that is set, and is thrown.
-inline nanobind::object checked(PyObject* made) {
-  if (made == nullptr) throw nanobind::python_error();
-  return nanobind::steal(made);
-}
-
-}  // namespace warpcipher::python
-
 namespace nb = nanobind;
 
 namespace warpcipher::python {
@@ -31,6 +19,12 @@ using parquet::Bytes;
 using parquet::CompactReader;
 using parquet::CompactWriter;
 using parquet::Kind;
+
+// A result of CPython's C API, as an object that is released. Null stands for an exception that is set, and is thrown.
+nb::object checked(PyObject* made) {
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
 
 nb::object integer(long long value) { return checked(PyLong_FromLongLong(value)); }
 
