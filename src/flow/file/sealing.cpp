@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 
@@ -191,6 +191,12 @@ void check_rules(const Sealing& s, std::uint64_t text_len, std::uint64_t chunks)
   }
 }
 
+// A column of RegularChunks' own memory.
+template <class T>
+T* writable(std::span<const T> column) {
+  return const_cast<T*>(column.data());
+}
+
 // XORs a number into a big-endian one, `shift` bits (a multiple of 8) from its end.
 void add_counter(std::uint8_t* nonce, std::size_t len, std::uint64_t number, unsigned shift) {
   for (std::size_t at = len - shift / 8; at-- > 0 && number != 0; number >>= 8) {
@@ -252,8 +258,9 @@ void check_file_chunks(const FileChunks& c) {
 }
 
 RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file)
-    : sealing_(sealing), text_len_(text_len), chunks_of_file_(chunks_of_file) {
+    : text_len_(text_len), chunks_of_file_(chunks_of_file) {
   check_rules(sealing, text_len, chunks_of_file);
+  static_cast<Sealing&>(chunks_) = sealing;
 }
 
 RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file,
@@ -263,7 +270,7 @@ RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std
     refuse("the range [", begin, ", +", len, ") leaves the file, which has ", text_len, " bytes");
   }
   if (len == 0) return;
-  wanted_ = len;
+  chunks_.wanted = len;
   const std::uint64_t shifted = begin + sealing.first_lacks;
   const std::uint64_t first = shifted / sealing.chunk_len, last = (shifted + len - 1) / sealing.chunk_len;
   const std::uint64_t skip = begin - sealing.begin_of(first);
@@ -271,9 +278,9 @@ RegularChunks::RegularChunks(const Sealing& sealing, std::uint64_t text_len, std
   const bool in_parts = skip != 0 || last_end != length_of(last);
   make_columns(first, last - first + 1, in_parts);
   if (!in_parts) return;
-  takes_[count_ - 1] = last_end;
-  skips_[0] = skip;
-  takes_[0] -= skip;
+  writable(chunks_.takes)[chunks_.count - 1] = last_end;
+  writable(chunks_.skips)[0] = skip;
+  writable(chunks_.takes)[0] -= skip;
 }
 
 RegularChunks RegularChunks::whole(const Sealing& sealing, std::uint64_t first, std::size_t count, std::uint64_t len,
@@ -288,113 +295,90 @@ RegularChunks RegularChunks::whole(const Sealing& sealing, std::uint64_t first, 
   if (is_final ? text_end < sealing.begin_of(end - 1) : text_end != sealing.begin_of(end)) {
     refuse(count, " chunks from ", first, " on do not have ", len, " bytes of plaintext");
   }
-  made.wanted_ = len;
+  made.chunks_.wanted = len;
   made.make_columns(first, count, false);
   return made;
 }
 
 std::uint64_t RegularChunks::length_of(std::uint64_t i) const {
-  return std::min(sealing_.begin_of(i + 1), text_len_) - sealing_.begin_of(i);
+  return std::min(chunks_.begin_of(i + 1), text_len_) - chunks_.begin_of(i);
 }
 
 void RegularChunks::make_columns(std::uint64_t first, std::size_t count, bool in_parts) {
-  first_ = first;
-  count_ = count;
-  const auto add = [count](auto& column, std::size_t each) {
-    using T = std::remove_reference_t<decltype(column[0])>;
-    column = std::make_unique_for_overwrite<T[]>(count * each);
+  FileChunks& c = chunks_;
+  c.first_number = first;
+  c.count = count;
+  // The cores write it first, and so have the system's pages made: that is most of the time.
+  const auto add = [&](auto& column, std::size_t len) {
+    memory_.push_back(std::make_unique_for_overwrite<std::uint64_t[]>((len * sizeof column[0] + 7) / 8));
+    column = {reinterpret_cast<decltype(column.data())>(memory_.back().get()), len};
   };
-  add(file_offsets_, 1);
-  add(lengths_, 1);
-  if (!sealing_.nonce_base.empty()) add(ivs_, sealing_.iv_len);
+  add(c.file_offsets, count);
+  add(c.lengths, count);
+  if (!c.nonce_base.empty()) add(c.ivs, count * c.iv_len);
   if (in_parts) {
-    add(skips_, 1);
-    add(takes_, 1);
+    add(c.skips, count);
+    add(c.takes, count);
   }
   // Of `count` patterns, whose last may be the final one's.
   const auto len_of = [&](const std::optional<ChunkPattern>& any, const std::optional<ChunkPattern>& last) {
     return (count - 1) * any->base.size() + last->base.size();
   };
   const bool is_end = is_final(first + count - 1);
-  if (sealing_.aad_rule) {
-    aad_len_ = len_of(sealing_.aad_rule, sealing_.aad_rule_of(is_end));
-    aad_ = std::make_unique_for_overwrite<std::uint8_t[]>(aad_len_);
-    add(aad_offsets_, 1);
-    add(aad_lengths_, 1);
+  if (c.aad_rule) {
+    add(c.aad, len_of(c.aad_rule, c.aad_rule_of(is_end)));
+    add(c.aad_offsets, count);
+    add(c.aad_lengths, count);
   }
-  if (sealing_.head_rule) {
-    heads_len_ = len_of(sealing_.head_rule, sealing_.head_rule_of(is_end));
-    heads_ = std::make_unique_for_overwrite<std::uint8_t[]>(heads_len_);
+  if (c.head_rule) {
+    add(c.heads, len_of(c.head_rule, c.head_rule_of(is_end)));
+    c.head_len = c.head_rule->base.size();
   }
   ThreadPool::instance().parallel_for(count, chunks_at_once, [&](std::size_t from, std::size_t to) {
-    for (std::size_t k = from; k < to; ++k) make(first_ + k);
+    for (std::size_t k = from; k < to; ++k) make(first + k);
   });
 }
 
 void RegularChunks::make(std::uint64_t i) {
-  const std::size_t k = i - first_;
-  file_offsets_[k] = sealing_.header_len + sealing_.begin_of(i) + i * sealing_.overhead();
-  lengths_[k] = length_of(i);
-  if (takes_ != nullptr) {
-    skips_[k] = 0;
-    takes_[k] = lengths_[k];
+  const FileChunks& c = chunks_;
+  const std::size_t k = i - c.first_number;
+  writable(c.file_offsets)[k] = c.header_len + c.begin_of(i) + i * c.overhead();
+  writable(c.lengths)[k] = length_of(i);
+  if (!c.takes.empty()) {
+    writable(c.skips)[k] = 0;
+    writable(c.takes)[k] = c.lengths[k];
   }
-  if (ivs_ != nullptr) {
-    const std::size_t iv_len = sealing_.iv_len;
-    std::uint8_t* const nonce = ivs_.get() + k * iv_len;
-    std::ranges::copy(sealing_.nonce_base, nonce);
-    add_counter(nonce, iv_len, sealing_.number_from + i, sealing_.counter_shift);
-    if (is_final(i) && sealing_.final_shift >= 0) {
-      const auto shift = static_cast<std::size_t>(sealing_.final_shift);
-      nonce[iv_len - 1 - shift / 8] ^= static_cast<std::uint8_t>(1u << (shift % 8));
+  if (!c.ivs.empty()) {
+    std::uint8_t* const nonce = writable(c.ivs) + k * c.iv_len;
+    std::ranges::copy(c.nonce_base, nonce);
+    add_counter(nonce, c.iv_len, c.number_from + i, c.counter_shift);
+    if (is_final(i) && c.final_shift >= 0) {
+      const auto shift = static_cast<std::size_t>(c.final_shift);
+      nonce[c.iv_len - 1 - shift / 8] ^= static_cast<std::uint8_t>(1u << (shift % 8));
     }
   }
-  if (aad_ != nullptr) {
-    const ChunkPattern& pattern = *sealing_.aad_rule_of(is_final(i));
-    aad_offsets_[k] = k * sealing_.aad_rule->base.size();
-    aad_lengths_[k] = pattern.base.size();
-    write(pattern, i, aad_.get() + aad_offsets_[k]);
+  if (c.aad_rule) {
+    const ChunkPattern& pattern = *c.aad_rule_of(is_final(i));
+    writable(c.aad_offsets)[k] = k * c.aad_rule->base.size();
+    writable(c.aad_lengths)[k] = pattern.base.size();
+    write(pattern, i, writable(c.aad) + c.aad_offsets[k]);
   }
-  if (heads_ != nullptr)
-    write(*sealing_.head_rule_of(is_final(i)), i, heads_.get() + k * sealing_.head_rule->base.size());
+  if (c.head_rule) write(*c.head_rule_of(is_final(i)), i, writable(c.heads) + k * c.head_len);
 }
 
 void RegularChunks::write(const ChunkPattern& pattern, std::uint64_t i, std::uint8_t* out) const {
+  const std::size_t k = i - chunks_.first_number;
   std::ranges::copy(pattern.base, out);
   if (pattern.number_at >= 0) {
-    for (std::size_t byte = 0; byte < number_len; ++byte) {
-      const std::size_t shift = 8 * (pattern.is_big_endian ? number_len - 1 - byte : byte);
-      out[static_cast<std::size_t>(pattern.number_at) + byte] =
-          static_cast<std::uint8_t>((sealing_.number_from + i) >> shift);
-    }
+    const auto number = static_cast<std::uint32_t>(chunks_.number_from + i);
+    (pattern.is_big_endian ? store_be32 : store_le32)(out + pattern.number_at, number);
   }
-  if (pattern.nonce_at >= 0) {
-    std::copy_n(ivs_.get() + (i - first_) * sealing_.iv_len, sealing_.iv_len, out + pattern.nonce_at);
-  }
+  if (pattern.nonce_at >= 0)
+    std::ranges::copy(chunks_.ivs.subspan(k * chunks_.iv_len, chunks_.iv_len), out + pattern.nonce_at);
   std::uint8_t* const end = out + pattern.base.size();
   for (std::size_t byte = 0; byte < pattern.length_len; ++byte) {
-    *(end - 1 - byte) = static_cast<std::uint8_t>(lengths_[i - first_] >> (8 * byte));
+    *(end - 1 - byte) = static_cast<std::uint8_t>(chunks_.lengths[k] >> (8 * byte));
   }
-}
-
-FileChunks RegularChunks::chunks() const {
-  FileChunks chunks;
-  static_cast<Sealing&>(chunks) = sealing_;
-  chunks.count = count_;
-  chunks.first_number = first_;
-  chunks.wanted = wanted_;
-  chunks.file_offsets = {file_offsets_.get(), count_};
-  chunks.lengths = {lengths_.get(), count_};
-  chunks.ivs = {ivs_.get(), ivs_ != nullptr ? count_ * sealing_.iv_len : 0};
-  const std::size_t parts = takes_ != nullptr ? count_ : 0, with_aad = aad_ != nullptr ? count_ : 0;
-  chunks.skips = {skips_.get(), parts};
-  chunks.takes = {takes_.get(), parts};
-  chunks.aad = {aad_.get(), aad_len_};
-  chunks.aad_offsets = {aad_offsets_.get(), with_aad};
-  chunks.aad_lengths = {aad_lengths_.get(), with_aad};
-  chunks.heads = {heads_.get(), heads_len_};
-  chunks.head_len = sealing_.head_rule ? sealing_.head_rule->base.size() : 0;
-  return chunks;
 }
 
 }  // namespace warpcipher

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "message/message.hpp"
 
@@ -161,7 +162,7 @@ class RegularChunks {
                              bool is_final);
 
   // With the sealing and all columns that the rules give; they stay for as long as this object.
-  FileChunks chunks() const;
+  const FileChunks& chunks() const { return chunks_; }
 
  private:
   RegularChunks(const Sealing& sealing, std::uint64_t text_len, std::uint64_t chunks_of_file);
@@ -172,18 +173,9 @@ class RegularChunks {
   bool is_final(std::uint64_t i) const { return i + 1 == chunks_of_file_; }
   std::uint64_t length_of(std::uint64_t i) const;
 
-  // Memory that the cores write first, and so have the system's pages made: that is most of the time.
-  template <class T>
-  using Column = std::unique_ptr<T[]>;
-
-  const Sealing sealing_;
   const std::uint64_t text_len_, chunks_of_file_;
-  std::uint64_t first_ = 0, wanted_ = 0;
-  std::size_t count_ = 0;
-  Column<std::uint64_t> file_offsets_, lengths_, skips_, takes_;  // the last two: null where all is wanted
-  Column<std::uint8_t> ivs_, aad_, heads_;                        // null where the rules give none
-  Column<std::uint64_t> aad_offsets_, aad_lengths_;
-  std::size_t aad_len_ = 0, heads_len_ = 0;
+  FileChunks chunks_;
+  std::vector<std::unique_ptr<std::uint64_t[]>> memory_;  // of its columns
 };
 
 }  // namespace warpcipher
