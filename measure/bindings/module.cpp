@@ -103,6 +103,11 @@ class WorkStream {
     lab::launch_nothing(stream_);
   }
 
+  std::uint32_t key_stream(std::string_view name, std::uint32_t units, std::uintptr_t sums) const {
+    const DeviceScope scope(device_);
+    return lab::start_key_stream(name, units, reinterpret_cast<std::uint32_t*>(sums), stream_);
+  }
+
   void start() const { record(start_); }
   void stop() const { record(stop_); }
 
@@ -177,6 +182,7 @@ class WorkStream {
   void copy(std::uintptr_t, std::uintptr_t, std::size_t) const { refuse(); }
   nb::tuple pipe_rate(std::string_view, std::uint32_t) const { refuse(); }
   void launch_nothing() const { refuse(); }
+  std::uint32_t key_stream(std::string_view, std::uint32_t, std::uintptr_t) const { refuse(); }
   void start() const { refuse(); }
   void stop() const { refuse(); }
   double seconds() const { refuse(); }
@@ -236,6 +242,10 @@ void bind_timing(nb::module_& m) {
       .def("stop", &WorkStream::stop)
       .def("seconds", &WorkStream::seconds, "Device time between start and stop. Waits for the stop.")
       .def("launch_nothing", &WorkStream::launch_nothing, "Enqueues a kernel that does nothing.")
+      .def("key_stream", &WorkStream::key_stream, nb::arg("name"), nb::arg("units"), nb::arg("sums"),
+           "Enqueues units of a key stream (\"chacha20\": 64 bytes, \"aes-128-ctr\": 16) that stay in registers; "
+           "returns "
+           "how many lanes write the XOR of their words to `sums`.")
       .def(
           "pipe_rate", &WorkStream::pipe_rate, nb::arg("pipe"), nb::arg("operations"),
           nb::sig("def pipe_rate(self, pipe: str, operations: int) -> tuple[float, float]"),

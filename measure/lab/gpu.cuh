@@ -149,4 +149,11 @@ PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream);
 // Starts a kernel that does nothing, on the current device. Does not wait. Throws Error{engine_failure}.
 void launch_nothing(Stream stream);
 
+// ---- key_stream.cu
+
+// Makes the first units of a key stream ("chacha20": 64 bytes each, "aes-128-ctr": 16, a multiple of 256 of them) in
+// registers, under a key of sevens and an IV of zeros. Each lane writes the XOR of its words to `sums`; returns how
+// many there are. Does not wait. Throws Error{invalid_argument, engine_failure}.
+std::uint32_t start_key_stream(std::string_view name, std::uint32_t units, std::uint32_t* sums, Stream stream);
+
 }  // namespace warpcipher::lab

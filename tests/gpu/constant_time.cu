@@ -16,12 +16,14 @@
 #include <functional>
 #include <random>
 
-#include "device.hpp"
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/device_engine.hpp"
+#include "frame.hpp"
+#include "message/plan.hpp"
 #include "prg/prg.hpp"
 
 namespace {
@@ -168,6 +170,70 @@ std::uint32_t random_word() { return static_cast<std::uint32_t>(generator()); }
 
 Pattern random_text() { return {random_word(), 0xffffffffu, 0}; }
 
+// ---- memory and time ------------------------------------------------------------------------------------------------
+
+constexpr std::size_t tag_len = 16;
+
+// A text of `len` bytes on the current device, as much room for results, and a stream.
+class Buffers {
+ public:
+  explicit Buffers(std::size_t len) {
+    for (std::uint8_t** bytes : {&in_, &out_}) {
+      check(cudaMalloc(reinterpret_cast<void**>(bytes), len), "get memory");
+      check(cudaMemset(*bytes, 0x5a, len), "fill memory");
+    }
+    check(cudaDeviceSynchronize(), "wait for the device");  // other streams do not wait for it
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  ~Buffers() {
+    cuda_engine().destroy_stream(stream_);
+    cudaFree(in_);
+    cudaFree(out_);
+  }
+
+  std::uint8_t* in() const { return in_; }
+  std::uint8_t* out() const { return out_; }
+  Stream stream() const { return stream_; }
+
+ private:
+  std::uint8_t *in_ = nullptr, *out_ = nullptr;
+  const Stream stream_ = cuda_engine().create_stream();
+};
+
+// Time on a device between two points of a stream.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Stream stream) : stream_(native(stream)) {
+    check(cudaEventCreate(&start_), "make an event");
+    check(cudaEventCreate(&stop_), "make an event");
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+  }
+
+  // Milliseconds that the work which `enqueue` puts on the stream takes. Waits for it.
+  template <class Enqueue>
+  double milliseconds(Enqueue&& enqueue) {
+    check(cudaEventRecord(start_, stream_), "record an event");
+    enqueue();
+    check(cudaEventRecord(stop_, stream_), "record an event");
+    check(cudaEventSynchronize(stop_), "wait for an event");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, start_, stop_), "read the time between events");
+    return static_cast<double>(ms);
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t start_ = nullptr, stop_ = nullptr;
+};
+
+// ---- launches -------------------------------------------------------------------------------------------------------
+
 // The input of one launch. A key is an object of its own in every launch, so that what the host derives is too.
 struct Input {
   std::vector<std::uint8_t> key;
@@ -176,12 +242,12 @@ struct Input {
 
 // The launch of a kernel of warpcipher.prg, where the input is prepared. Texts are seeds. Of a key, point functions are
 // made, whose points are all the same if the blocks of the text are. A table is public: it is the same for all.
-using Prepare = std::function<void()> (*)(const Input& input, const bench::Buffers& buffers);
+using Prepare = std::function<void()> (*)(const Input& input, const Buffers& buffers);
 
 constexpr std::size_t record_len = 256, records = text_len / record_len;
 
 template <prg::Generator G>
-std::function<void()> prepare_children(const Input&, const bench::Buffers& buffers) {
+std::function<void()> prepare_children(const Input&, const Buffers& buffers) {
   return [&buffers] {
     prg::expand(G, {buffers.in(), text_len / 2}, 2, {buffers.out(), text_len},
                 {Memory::device, buffers.stream(), "cuda"});
@@ -189,7 +255,7 @@ std::function<void()> prepare_children(const Input&, const bench::Buffers& buffe
 }
 
 template <prg::Generator G, bool Answers>
-std::function<void()> prepare_points(const Input& input, const bench::Buffers& buffers) {
+std::function<void()> prepare_points(const Input& input, const Buffers& buffers) {
   constexpr std::size_t count = 64;
   const prg::Domain domain{G, Answers ? prg::Group::gf2 : prg::Group::u32, 17};
   std::seed_seq seeds(input.key.begin(), input.key.end());
@@ -256,7 +322,7 @@ constexpr Kernel kernels[] = {
 
 class Bench {
  public:
-  Bench() : device_(cuda::current_device()), buffers_(text_len + bench::tag_len), stopwatch_(buffers_.native()) {}
+  Bench() : device_(cuda::current_device()), buffers_(text_len + tag_len), stopwatch_(buffers_.stream()) {}
 
   // Microseconds of one launch.
   double launch(const Kernel& kernel, const Input& input) {
@@ -274,7 +340,7 @@ class Bench {
     m.iv_len = iv.size();
     if (key.algorithm().is_aead()) {
       m.tag = buffers_.out() + text_len;
-      m.tag_len = bench::tag_len;
+      m.tag_len = tag_len;
       m.compute_tag = kernel.direction == Direction::decrypt;
     }
     if (kernel.prg != nullptr) {
@@ -306,15 +372,16 @@ class Bench {
     const std::uint32_t* const words = state.words(kernel.lookups == launch_lookups<LaneTables<true>>);
     std::copy(words, words + lane_table::most_schedule_words, source.schedule);
     spin();
-    return 1e3 * stopwatch_.milliseconds([&] { kernel.lookups(source, device_.multiprocessors, buffers_.native()); });
+    return 1e3 *
+           stopwatch_.milliseconds([&] { kernel.lookups(source, device_.multiprocessors, native(buffers_.stream())); });
   }
 
   // Keeps the device busy while the host enqueues what is to be measured.
   void spin() { cuda::launch(&spin_kernel, {1, 1}, buffers_.stream(), spin_clocks); }
 
   const cuda::Device& device_;
-  bench::Buffers buffers_;
-  bench::Stopwatch stopwatch_;
+  Buffers buffers_;
+  Stopwatch stopwatch_;
 };
 
 struct Mean {
@@ -392,7 +459,9 @@ int main(int argc, char** argv) {
     const auto only = words.take<std::string>("--only", "");
     const int launches = words.take("--launches", 2000);
     words.rest();
-    bench::print_devices();
+    const std::string& reason = cuda_engine().unavailable_reason();
+    if (!reason.empty()) throw std::runtime_error(reason);
+    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
     Bench bench;
     bool good = true;
     for (const Kernel& kernel : kernels) {

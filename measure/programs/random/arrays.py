@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random arrays: distributions of a `Generator`, a permutation, a short array. On a GPU against
-PyTorch's Philox, on the host against NumPy's (one core: `taskset -c 0`)."""
+PyTorch's Philox, on the host against NumPy's (one core: `taskset -c 0`). And on a GPU key stream
+that stays in registers, as it is in some published figures."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import warpcipher as wc
 from warpcipher.random import Generator
+from warpcipher_measure import _native
 from warpcipher_measure.program import Arrays, Program, by_turns
 
 BURST = 200
@@ -53,6 +56,23 @@ FILLS = (
     Fill("bernoulli", "uint8", "bernoulli_", (0.3,)),
 )
 SHORT = (FILLS[1], FILLS[3])
+UNITS = {"chacha20": 64, "aes-128-ctr": 16}
+"""Bytes of the units of key streams in registers."""
+
+
+def in_registers(name: Any, units: int, sums: Any) -> Callable[[], object]:
+    """Makes units of a key stream, once it is checked that some are right."""
+    stream = _native.WorkStream(sums.device.index or 0)
+    run = partial(stream.key_stream, name, sums=sums.data_ptr())
+    few = 37 * 256
+    lanes = run(units=few)
+    stream.wait()
+    key = bytes([7]) * wc.find_algorithm(name).key_size
+    text = wc.Cipher(name, key, engine="cpu").encrypt(bytes(few * UNITS[name]), iv=bytes(16))
+    found = sums[:lanes].cpu().numpy()
+    if np.bitwise_xor.reduce(found) != np.bitwise_xor.reduce(np.frombuffer(text, "i4")):
+        raise SystemExit(f"{name} in registers is wrong")
+    return partial(run, units=units)
 
 
 def main() -> None:
@@ -87,6 +107,14 @@ def main() -> None:
         peer = of_peer(fill, array)
         program.rates(turns(f"{fill.name}, {fill.dtype}", own, peer), size / 1e9)
         del array, own, peer
+
+    if not arrays.on_host:
+        sums = arrays.zeros(1 << 20, "int32")
+        for name, length in UNITS.items():
+            units = min(size // length, 1 << 30)
+            own = {name: in_registers(name, units, sums)}
+            taken = turns("key stream in registers", own, None, 4)
+            program.rates(taken, units * length / 1e9)
 
     count = 1 << 24
     array = arrays.zeros(count, "int64")

@@ -11,8 +11,8 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import warpcipher as wc
 
@@ -37,8 +37,7 @@ HOST_PIECE = 1 << 20
 FILE_PIECE = 4 << 20
 
 
-@dataclass(frozen=True)
-class CipherWork:
+class CipherWork(NamedTuple):
     """What one block costs a kernel in one lane, counted from the algorithm: of AES a kernel that
     uses only tables, of DES a bitsliced one. Hybrid kernels of AES compute some blocks without
     tables, so they need fewer lookups for each block.
@@ -51,24 +50,14 @@ class CipherWork:
     logic: float
 
 
-def _aes(rounds: int) -> CipherWork:
-    # Lane tables: 16 lookups a round, each with a permute for its address; each of the 4 columns of
-    # a round joins 4 words and a round key in two operations.
-    return CipherWork(16 * rounds, (16 + 8) * rounds)
-
-
-def _des(passes: int) -> CipherWork:
-    # Bitsliced, 32 blocks a lane: in each of 16 rounds 186 operations for the S-boxes, 48 for key.
-    return CipherWork(0, passes * 16 * (186 + 48) / 32)
-
-
+# AES by lane tables: 16 lookups a round, each with a permute for its address; each of the 4 columns
+# of a round joins 4 words and a round key in two operations. DES bitsliced, 32 blocks a lane: in
+# each of 16 rounds 186 operations for the S-boxes, 48 for the key.
+_ROUNDS = {"aes-128": 10, "aes-192": 12, "aes-256": 14}
+_PASSES = {"des": 1, "des-ede2": 3, "des-ede3": 3}
 CIPHERS = {
-    "aes-128": _aes(10),
-    "aes-192": _aes(12),
-    "aes-256": _aes(14),
-    "des": _des(1),
-    "des-ede2": _des(3),
-    "des-ede3": _des(3),
+    **{name: CipherWork(16 * rounds, (16 + 8) * rounds) for name, rounds in _ROUNDS.items()},
+    **{name: CipherWork(0, passes * 16 * (186 + 48) / 32) for name, passes in _PASSES.items()},
 }
 COUNTER_SHARED_LOADS = 27
 """In a tile of 256 counters one byte changes: round 1 costs one lookup and round 2 four, not 16."""
@@ -88,19 +77,16 @@ COMPARED = (*COUNTED, *COPIED)
 def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
     """The work of a block, for directions that run in parallel; None for the others, where waiting
     for the block before is what limits. GHASH and tweaks are not counted."""
-    if not (algorithm.parallel_encrypt if direction == "encrypt" else algorithm.parallel_decrypt):
+    if not getattr(algorithm, f"parallel_{direction}"):
         return None
     if algorithm.name in CHACHA:
         return CipherWork(0, CHACHA_LOGIC)
     cipher, _, mode = algorithm.name.removesuffix("-siv").rpartition("-")
-    work = CIPHERS[cipher]
-    if mode in COUNTER_MODES and work.shared_loads:
-        work = CipherWork(work.shared_loads - COUNTER_SHARED_LOADS, work.logic)
-    if mode == "cfb8":  # a block for each byte
-        work = CipherWork(
-            work.shared_loads * algorithm.block_size, work.logic * algorithm.block_size
-        )
-    return work
+    loads, logic = CIPHERS[cipher]
+    if mode in COUNTER_MODES and loads:
+        loads -= COUNTER_SHARED_LOADS
+    blocks = algorithm.block_size if mode == "cfb8" else 1  # a block for each byte
+    return CipherWork(blocks * loads, blocks * logic)
 
 
 def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
@@ -117,31 +103,16 @@ def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
         Spread.of([stream.pipe_rate(pipe, PIPE_OPERATIONS)[0] for _ in range(count)])
         for pipe in ("shared_load", "logic")
     )
+    each = "a clock and multiprocessor"
+    loads = "a kernel of loads from shared memory, each lane from its own bank"
+    logics = "a kernel of three-input logic operations on 32-bit registers"
+    copies = f"copies of {size} bytes of random data within the GPU's memory"
+    empty = "a kernel that does nothing, started and waited for"
     return [
-        Bound(
-            "dram",
-            copied.rate(2 * size / GIGA),
-            "GB/s read and written",
-            f"copies of {size} bytes of random data within the GPU's memory",
-        ),
-        Bound(
-            "shared",
-            shared,
-            "loads of 32 bits a clock and multiprocessor",
-            "a kernel of loads from shared memory, each lane from its own bank",
-        ),
-        Bound(
-            "logic",
-            logic,
-            "operations a clock and multiprocessor",
-            "a kernel of three-input logic operations on 32-bit registers",
-        ),
-        Bound(
-            "launch",
-            launched.times(1e6),
-            "microseconds",
-            "a kernel that does nothing, started and waited for",
-        ),
+        Bound("dram", copied.rate(2 * size / GIGA), "GB/s read and written", copies),
+        Bound("shared", shared, f"loads of 32 bits {each}", loads),
+        Bound("logic", logic, f"operations {each}", logics),
+        Bound("launch", launched.times(1e6), "microseconds", empty),
     ]
 
 
@@ -195,18 +166,13 @@ def of_host(settings: Effective, cache_bytes: int) -> Bound:
         def copy_all(step: int) -> None:
             list(pool.map(copy, range(count), [step] * count))
 
-        taken = {
-            step: _repeat(functools.partial(copy_all, step), settings.repetitions)
-            for step in (part, min(part, HOST_PIECE))
-        }
+        steps = part, min(part, HOST_PIECE)
+        ways = {step: functools.partial(copy_all, step) for step in steps}
+        taken = {step: _repeat(way, settings.repetitions) for step, way in ways.items()}
     step = min(taken, key=lambda step: taken[step].median)
-    return Bound(
-        "memmove",
-        taken[step].rate(2 * size / GIGA),
-        "GB/s read and written",
-        f"copies of {size} bytes of random data in pieces of {step}, {count} threads, pageable "
-        "host memory",
-    )
+    what = f"copies of {size} bytes of random data in pieces of {step}, {count} threads, pageable"
+    rate = taken[step].rate(2 * size / GIGA)
+    return Bound("memmove", rate, "GB/s read and written", f"{what} host memory")
 
 
 def of_files(settings: Effective) -> Bound:
@@ -223,12 +189,8 @@ def of_files(settings: Effective) -> Bound:
                 shutil.copyfileobj(reader, writer, FILE_PIECE)
 
         taken = _repeat(copy, settings.repetitions)
-    return Bound(
-        "file",
-        taken.rate(size / GIGA),
-        "GB/s",
-        f"a file of {size} bytes, in the page cache, read and written to another, not flushed",
-    )
+    what = f"a file of {size} bytes, in the page cache, read and written to another, not flushed"
+    return Bound("file", taken.rate(size / GIGA), "GB/s", what)
 
 
 def warm_up(stream: _native.WorkStream) -> None:
@@ -278,10 +240,8 @@ def percentages(
 def limit_of(percent: dict[str, float]) -> str:
     """What allows the least: the highest of `percentages`. What an engine exceeds did not limit it,
     so `COMPARED` are left out above 100%; "" where nothing is left."""
-    bounds = {
-        name: value for name, value in percent.items() if name not in COMPARED or value <= 100
-    }
-    return max(bounds, key=lambda name: bounds[name], default="")
+    bounds = {name: it for name, it in percent.items() if name not in COMPARED or it <= 100}
+    return max(bounds, key=bounds.__getitem__, default="")
 
 
 def _device_copy_bytes(wanted: int, device: int) -> int:

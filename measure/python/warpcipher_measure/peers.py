@@ -53,17 +53,8 @@ def openssl_command(
     options = ["-aead"] if algorithm.endswith(("-ccm", "-gcm", "-gcm-siv", "-poly1305")) else []
     if direction == "decrypt":
         options.append("-decrypt")
-    return [
-        path,
-        "speed",
-        "-mr",
-        "-elapsed",
-        *("-multi", str(processes)),
-        *("-seconds", str(SECONDS)),
-        *("-bytes", str(message)),
-        *options,
-        *("-evp", openssl_name(algorithm)),
-    ]
+    line = f"speed -mr -elapsed -multi {processes} -seconds {SECONDS} -bytes {message}"
+    return [path, *line.split(), *options, "-evp", openssl_name(algorithm)]
 
 
 def measure_openssl(
@@ -80,17 +71,8 @@ def measure_openssl(
             complaint = done.stderr.strip().splitlines() or ["no result"]
             return f"openssl speed: {complaint[0]}"
         rates.append(rate / 1e9)
-    return PeerRow(
-        "openssl",
-        its_version,
-        algorithm,
-        direction,
-        message,
-        processes,
-        Spread.of(rates),
-        shlex.join(["openssl", *arguments[1:]]),
-        message,
-    )
+    what, line = (algorithm, direction, message), shlex.join(["openssl", *arguments[1:]])
+    return PeerRow("openssl", its_version, *what, processes, Spread.of(rates), line, message)
 
 
 def parse_openssl(output: str) -> float | None:
@@ -104,6 +86,8 @@ def parse_openssl(output: str) -> float | None:
 
 # --- pyca/cryptography ----------------------------------------------------------------------------
 
+PRIMITIVES = "cryptography.hazmat.primitives.ciphers"
+BACKEND = "cryptography.hazmat.backends.openssl.backend"
 OWN_CLASSES = {"ccm": "AESCCM", "gcm": "AESGCM", "siv": "AESGCMSIV", "poly1305": "ChaCha20Poly1305"}
 """Of AEADs, by the last part of their names."""
 IN_A_ROW = 0.0005
@@ -132,15 +116,13 @@ class Library:
 def pyca_library() -> Library:
     """ValueError: it is not installed here."""
     try:
-        package = importlib.import_module("cryptography")
-        ciphers = importlib.import_module("cryptography.hazmat.primitives.ciphers")
-        aead = importlib.import_module("cryptography.hazmat.primitives.ciphers.aead")
-        backend = importlib.import_module("cryptography.hazmat.backends.openssl.backend").backend
+        names = "cryptography", f"{PRIMITIVES}.aead", PRIMITIVES, BACKEND
+        package, aead, ciphers, backend = map(importlib.import_module, names)
     except ImportError:
         raise ValueError(
             "--against pyca needs the package cryptography: pip install 'cryptography>=50'"
         ) from None
-    version = f"cryptography {package.__version__}, {backend.openssl_version_text()}"
+    version = f"cryptography {package.__version__}, {backend.backend.openssl_version_text()}"
     return Library(aead, ciphers, version)
 
 
@@ -162,20 +144,9 @@ def measure_pyca(peer: Library, case: Case, seconds: float, repetitions: int) ->
         own, other = pair.calls(into)
         pair.check(own, other, into)
         rates, ratios = _by_turns(own, other, case.size, seconds, repetitions)
-        rows.append(
-            PeerRow(
-                "pyca",
-                peer.version,
-                case.algorithm.name,
-                case.direction,
-                case.message,
-                1,
-                Spread.of(rates),
-                pair.shown(into),
-                case.size,
-                Spread.of(ratios),
-            )
-        )
+        what = peer.version, case.algorithm.name, case.direction, case.message
+        found, ratio = Spread.of(rates), Spread.of(ratios)
+        rows.append(PeerRow("pyca", *what, 1, found, pair.shown(into), case.size, ratio))
     return rows
 
 

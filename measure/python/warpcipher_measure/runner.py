@@ -92,16 +92,16 @@ class _Run:
             memory.capacity_of(case.sealed_size, cache) for group in groups for case in group
         )
         stream = self._stream
-        arena = memory.Arena(largest, cache, self._maker(residence), stream)
+
+        def make(size: int) -> memory.Memory:
+            if residence == "device" and stream is not None:
+                return memory.DeviceMemory(size, stream)
+            return memory.HostMemory(size, pinned=residence == "pinned")
+
+        arena = memory.Arena(largest, cache, make, stream)
         for group in groups:
             cases.check(group[-1], arena, stream)
             self._run_group(group, lambda case: self._on_memory(case, arena))
-
-    def _maker(self, residence: str) -> Callable[[int], memory.Memory]:
-        stream = self._stream
-        if residence == "device" and stream is not None:
-            return lambda size: memory.DeviceMemory(size, stream)
-        return lambda size: memory.HostMemory(size, pinned=residence == "pinned")
 
     def _run_files(self, groups: list[cases.Group]) -> None:
         folder = self._settings.folder
@@ -163,11 +163,10 @@ class _Run:
         known: list[tuple[int, float]] = []  # size and seconds of a call
         for case in group:
             expected = CALLS_OF_A_ROW * expected_seconds(known, case.size)
-            if expected > self._settings.row_seconds:
-                limit = self._settings.row_seconds
-                self._skip(
-                    case.left_out(f"would take about {expected:.2g} s: --row-seconds is {limit:g}")
-                )
+            limit = self._settings.row_seconds
+            if expected > limit:
+                reason = f"would take about {expected:.2g} s: --row-seconds is {limit:g}"
+                self._skip(case.left_out(reason))
                 continue
             row = row_of(case)
             known.append((case.size, row.seconds.median))
@@ -228,11 +227,10 @@ def find_paper(name: str) -> Paper:
     """ValueError: no paper of that name."""
     if name == timeline.NAME:
         return timeline.PAPER
-    try:
-        return PAPERS[name]
-    except KeyError:
+    if name not in PAPERS:
         known = ", ".join(PAPERS)
-        raise ValueError(f"no paper {name!r}: there are {known} and {timeline.NAME}") from None
+        raise ValueError(f"no paper {name!r}: there are {known} and {timeline.NAME}")
+    return PAPERS[name]
 
 
 def run_paper(

@@ -41,6 +41,7 @@ bool can_run(const Variant& variant);
 void test_billava2022();
 void test_harrison2008();
 void test_iwai2012();
+void test_key_stream();
 void test_quirem2013();
 void test_yang2007();
 

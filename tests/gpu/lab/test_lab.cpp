@@ -114,6 +114,7 @@ int main() {
     test_billava2022();
     test_harrison2008();
     test_iwai2012();
+    test_key_stream();
     test_quirem2013();
     test_yang2007();
   } catch (const std::exception& error) {

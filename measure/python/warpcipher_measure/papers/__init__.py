@@ -6,13 +6,5 @@ from __future__ import annotations
 from ..session import Paper
 from . import billava2022, harrison2008, iwai2012, quirem2013, yang2007
 
-PAPERS: dict[str, Paper] = {
-    entry.name: entry
-    for entry in (
-        yang2007.PAPER,
-        harrison2008.PAPER,
-        iwai2012.PAPER,
-        quirem2013.PAPER,
-        billava2022.PAPER,
-    )
-}
+_MODULES = (yang2007, harrison2008, iwai2012, quirem2013, billava2022)
+PAPERS: dict[str, Paper] = {module.NAME: module.PAPER for module in _MODULES}

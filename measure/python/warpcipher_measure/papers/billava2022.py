@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import Any
 
 from .. import published
 from ..report import shown_time
@@ -28,40 +29,34 @@ KNOWN_EXPANSIONS = (
 )
 
 
+Lines = dict[str, dict[int, Measurement]]
+
+
 def run(session: Session) -> None:
     largest = session.values["largest"]
     sizes = [1 << n for n in range(5, largest + 1, 5 if session.quick else 1)]
-    naive = session.up_to(
-        "naive_ms",
-        "naive, bytes",
-        sizes,
-        lambda size: session.measure_cipher("naive", size, check_sizes=NAIVE_CHECK_SIZES),
-    )
-    found: dict[str, dict[int, Measurement]] = {}
+    measure = partial(session.measure_cipher, "naive", check_sizes=NAIVE_CHECK_SIZES)
+    lines = {"naive": session.up_to("naive_ms", "naive, bytes", sizes, measure)}
     if session.can_run("kernel"):
-        found = _kernel(session, sizes)
+        _kernel(session, sizes, lines)
         _settings(session, sizes[-1])
-    _times(session, sizes, naive, found)
+    _times(session, sizes, lines)
     _key_expansion(session)
 
 
-def _kernel(session: Session, sizes: list[int]) -> dict[str, dict[int, Measurement]]:
+def _kernel(session: Session, sizes: list[int], lines: Lines) -> None:
     """The kernel alone, and with the transfers of pageable memory, as the paper has them."""
-    threads = session.values["threads"]
-    trip = RoundTrip(session, sizes[-1])
-    job = session.job("kernel", os.urandom(16), threads=threads)
-    alone, total = {}, {}
+    named: Any = {"algorithm": ALGORITHM, "threads": session.values["threads"]}
+    trip = RoundTrip(session, sizes[-1], pinned=False)
+    job = session.job("kernel", os.urandom(16), threads=session.values["threads"])
+    alone = lines["kernel"] = {}
+    total = lines["with transfers"] = {}
     for size in sizes:
-        alone[size] = session.measure_cipher("kernel", size, trip.buffers, threads=threads)
-        total[size] = session.measure(
-            "kernel",
-            partial(trip.whole, job, size),
-            size,
-            residence="pageable",
-            algorithm=ALGORITHM,
-            threads=threads,
+        alone[size] = session.measure_cipher(
+            "kernel", size, trip.buffers, threads=session.values["threads"]
         )
-    return {"kernel": alone, "with transfers": total}
+        call = partial(trip.whole, job, size)
+        total[size] = session.measure("kernel", call, size, residence="pageable", **named)
 
 
 def _settings(session: Session, size: int) -> None:
@@ -91,28 +86,28 @@ def _settings(session: Session, size: int) -> None:
     )
 
 
-def _times(
-    session: Session,
-    sizes: list[int],
-    naive: dict[int, Measurement],
-    found: dict[str, dict[int, Measurement]],
-) -> None:
+def _times(session: Session, sizes: list[int], lines: Lines) -> None:
     """The paper's two plots, and their figures."""
+    naive, *found = lines.values()
     cpu = {size: in_proportion(naive, size) for size in sizes}
     times = {
         label: {size: entry.seconds.median for size, entry in line.items()}
-        for label, line in {"naive": naive, **found}.items()
+        for label, line in lines.items()
     }
-    ups = {label: {size: cpu[size] / times[label][size] for size in sizes} for label in found}
+    ups = {
+        label: {size: cpu[size] / line[size] for size in sizes}
+        for label, line in times.items()
+        if label != "naive"
+    }
     session.table(
         "Time, and speed-up over the naive code, AES-128 ECB",
         f"section 4, both plots; (scaled): in proportion to {shown_size(max(naive))}",
-        ("text", "naive", *found, *(f"speed-up, {label}" for label in found)),
+        ("text", *lines, *(f"speed-up, {label}" for label in ups)),
         tuple(
             (
                 shown_size(size),
                 naive[size].seconds if size in naive else f"{shown_time(cpu[size])} (scaled)",
-                *(line[size].seconds for line in found.values()),
+                *(line[size].seconds for line in found),
                 *(line[size] for line in ups.values()),
             )
             for size in sizes

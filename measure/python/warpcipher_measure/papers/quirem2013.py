@@ -19,7 +19,7 @@ from ..settings import shown_size
 NAME = "quirem2013"
 ALGORITHM: Final = "aes-256-cbc"
 CHECK_SIZES = (16, 4112, 65536)
-CPU = "cpu"
+CPU, CPU_LINE = "cpu", "one CPU thread"
 BYTES = {"warp-shared": 4, "warp-shuffle": 4, "thread": 16}
 """Of the text, a thread."""
 TABLE2 = 64 << 20
@@ -32,7 +32,7 @@ CLAIMS = (
 )
 
 Lines = dict[str, dict[int, float]]
-"""Seconds by size of the text, of each form."""
+"""Seconds by size: of the CPU, and of each form only the kernel and with both copies."""
 
 
 def grid(text: int, covered: int) -> tuple[int, int]:
@@ -58,19 +58,17 @@ def run(session: Session) -> None:
     measured = session.up_to(
         "cpu_ms", "cpu, bytes", [sizes[0] >> 3, *sizes], partial(_cpu, session)
     )
-    cpu = {size: in_proportion(measured, size) for size in sizes}
-    if not session.all_can_run(BYTES):
+    lines: Lines = {CPU_LINE: {size: in_proportion(measured, size) for size in sizes}}
+    if session.all_can_run(BYTES):
+        for name in BYTES:
+            _check(session, name)
+        copies = _measure(session, sizes, lines)
+        _tables(session, lines, copies)
+        _judge(session, lines, copies)
+    else:
         session.not_measured(CLAIMS)
-        _plot(session, {"one CPU thread": cpu})
-        return
-    for name in BYTES:
-        _check(session, name)
-    kernel: Lines = {name: {} for name in BYTES}
-    total: Lines = {name: {} for name in BYTES}
-    copies: dict[int, tuple[float, float]] = {}
-    _times(session, sizes, kernel, total, copies)
-    _tables(session, cpu, kernel, total, copies)
-    _judge(session, sizes[-1], cpu, kernel, total, copies)
+    title = "AES-256 CBC decryption: time over message size"
+    session.lines("time", title, ("bytes", "seconds"), lines)
 
 
 def _job(session: Session, name: str, size: int, key: bytes) -> tuple[_native.Job, int]:
@@ -100,54 +98,40 @@ def _cpu(session: Session, size: int) -> Measurement:
     return session.measure(CPU, call, size, algorithm=ALGORITHM)
 
 
-def _times(
-    session: Session,
-    sizes: list[int],
-    kernel: Lines,
-    total: Lines,
-    copies: dict[int, tuple[float, float]],
-) -> None:
-    """Only the kernels, only the copies, and both one after the other."""
+def _measure(session: Session, sizes: list[int], lines: Lines) -> dict[int, tuple[float, float]]:
+    """Only the kernels, and with both copies, into `lines`. Returns seconds of each copy."""
     jobs = {
         (name, size): _job(session, name, size, os.urandom(32)) for name in BYTES for size in sizes
     }
     trip = RoundTrip(session, max(length for _, length in jobs.values()))
+    lines |= {f"{name}, {part}": {} for part in ("kernel", "total") for name in BYTES}
+    copies = {}
     for size in sizes:
         ways = partial(trip.to_device, size + 16), partial(trip.to_host, size)
         inward, outward = (session.time(way, on_device=True).median for way in ways)
         copies[size] = inward, outward
         for name in BYTES:
             job, length = jobs[name, size]
-            alone = partial(trip.run, job, length, length - 16)
-            whole = partial(trip.whole, job, size, 16, length - 16)
-            found = session.measure(name, alone, size, algorithm=ALGORITHM)
-            kernel[name][size] = found.seconds.median
-            found = session.measure(name, whole, size, residence="pinned", algorithm=ALGORITHM)
-            total[name][size] = found.seconds.median
+            for part, call, residence in (
+                ("kernel", partial(trip.run, job, length, length - 16), ""),
+                ("total", partial(trip.whole, job, size, 16, length - 16), "pinned"),
+            ):
+                found = session.measure(name, call, size, residence=residence, algorithm=ALGORITHM)
+                lines[f"{name}, {part}"][size] = found.seconds.median
+    return copies
 
 
-def _tables(
-    session: Session,
-    cpu: dict[int, float],
-    kernel: Lines,
-    total: Lines,
-    copies: dict[int, tuple[float, float]],
-) -> None:
-    threads = session.values["threads"]
-    of_forms = {
-        **{f"{name}, kernel": line for name, line in kernel.items()},
-        **{f"{name}, total": line for name, line in total.items()},
-    }
-    _plot(session, {"one CPU thread": cpu, **of_forms})
+def _tables(session: Session, lines: Lines, copies: dict[int, tuple[float, float]]) -> None:
+    threads, cpu = session.values["threads"], lines[CPU_LINE]
     session.table(
         f"Decryption of AES-256 CBC, {threads} threads a block",
         "section IV: messages of 2 MiB to 1 GiB, and its bound on the speed-up, "
         "T_CPU / (T_H2D + T_D2H); padding: what the grid of one thread a block adds",
-        ("message", "one CPU thread", *of_forms, "to the GPU", "from it", "bound", "padding"),
+        ("message", *lines, "to the GPU", "from it", "bound", "padding"),
         tuple(
             (
                 shown_size(size),
-                *(shown_time(line[size]) for line in (cpu, *of_forms.values())),
+                *(shown_time(line[size]) for line in lines.values()),
                 *map(shown_time, copies[size]),
                 cpu[size] / sum(copies[size]),
                 f"{(allocation(size, threads * BYTES['thread']) - 16 - size) / size:.2%}",
@@ -160,7 +144,7 @@ def _tables(
     known = published.load(NAME)["table2_seconds"]
     times = {f"{name} (published)": known[name] for name in known if name != "source"}
     times["one thread here"] = cpu[TABLE2]
-    times |= {f"{name} here": line[TABLE2] for name, line in total.items()}
+    times |= {f"{name} here": lines[f"{name}, total"][TABLE2] for name in BYTES}
     session.table(
         "Decryption of 64 MiB",
         f"{known['source']}. The paper's GPUs and the totals here: with both transfers",
@@ -169,27 +153,16 @@ def _tables(
     )
 
 
-def _plot(session: Session, lines: Lines) -> None:
-    title = "AES-256 CBC decryption: time over message size"
-    session.lines("time", title, ("bytes", "seconds"), lines)
-
-
-def _judge(
-    session: Session,
-    size: int,
-    cpu: dict[int, float],
-    kernel: Lines,
-    total: Lines,
-    copies: dict[int, tuple[float, float]],
-) -> None:
+def _judge(session: Session, lines: Lines, copies: dict[int, tuple[float, float]]) -> None:
     facts = {name: dict(_job(session, name, TABLE2, bytes(32))[0].facts()) for name in BYTES}
     registers = {name: entry["registers_a_thread"] for name, entry in facts.items()}
     occupancy = {
         name: entry["threads_a_multiprocessor"] / entry["most_threads_a_multiprocessor"]
         for name, entry in facts.items()
     }
-    warp, shuffle, thread = (kernel[name][size] for name in BYTES)
-    best = max(cpu[n] / min(line[n] for line in total.values()) for n in cpu)
+    cpu, size = lines[CPU_LINE], max(lines[CPU_LINE])
+    warp, shuffle, thread = (lines[f"{name}, kernel"][size] for name in BYTES)
+    best = max(cpu[n] / min(lines[f"{name}, total"][n] for name in BYTES) for n in cpu)
     share = sum(copies[size]) / (sum(copies[size]) + min(warp, thread, shuffle))
     verdicts = (
         (

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key stream that stays in registers, as published figures of such kernels count it: a lane makes some of the units of
 // a stream (64 bytes of ChaCha20, 16 of AES-128-CTR), and writes the XOR of all words that it made.
-#pragma once
-
+#if WARPCIPHER_HAS_CUDA
 #include <array>
 
 #include "cipher/chacha.hpp"
+#include "core/error.hpp"
 #include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/aes/source.cuh"
-#include "engine/cuda/runtime/launch.hpp"
+#include "gpu.cuh"
 
-namespace warpcipher::bench {
+namespace warpcipher::lab {
+namespace {
 
 namespace lane_table = warpcipher::cuda::lane_table;
 using warpcipher::cuda::Block;
 
 // Of a nonce of zeros and a key of sevens.
-inline constexpr std::array<std::uint8_t, 32> stream_key = [] {
+constexpr std::array<std::uint8_t, 32> stream_key = [] {
   std::array<std::uint8_t, 32> key{};
   key.fill(7);
   return key;
 }();
-inline constexpr std::uint8_t stream_nonce[12] = {};
+constexpr std::uint8_t stream_nonce[12] = {};
 
 // Blocks that differ only in their counter: of the first round, columns 1 to 3 are made once.
 struct ChaChaStart {
@@ -34,7 +35,7 @@ struct ChaChaStart {
   }
 };
 
-inline constexpr std::uint32_t chacha_threads = 256, chacha_blocks = 4;  // 64 registers a lane
+constexpr std::uint32_t chacha_threads = 256, chacha_blocks = 4;  // 64 registers a lane
 
 __global__ void __launch_bounds__(chacha_threads, chacha_blocks)
     chacha_kernel(const __grid_constant__ ChaChaStart start, std::uint32_t units, std::uint32_t* sums) {
@@ -65,7 +66,7 @@ struct AesStart {
   }
 };
 
-inline constexpr std::uint32_t aes_threads = 1024;
+constexpr std::uint32_t aes_threads = 1024;
 using AesTables = lane_table::Tables128ByProduct;
 
 // A lane makes eight blocks of a tile of 256, which share most of two rounds. units: a multiple of 256.
@@ -93,47 +94,25 @@ __global__ void __launch_bounds__(aes_threads, 1)
   sums[lane] = sum;
 }
 
-// A kernel, its units' bytes, and how it is started. `right`: the XOR of the words of some units.
-struct KeyStream {
-  const char* name;
-  std::uint32_t unit_len;
-  std::uint32_t lanes_of_multiprocessor;
-  void (*run)(std::uint32_t multiprocessors, std::uint32_t units, std::uint32_t* sums, cudaStream_t stream);
-  std::uint32_t (*right)(std::uint32_t units);
-};
+}  // namespace
 
-inline constexpr KeyStream key_streams[] = {
-    {"chacha20", 64, chacha_threads* chacha_blocks,
-     [](std::uint32_t multiprocessors, std::uint32_t units, std::uint32_t* sums, cudaStream_t stream) {
-       cuda::launch(&chacha_kernel, {chacha_blocks * multiprocessors, chacha_threads}, stream, ChaChaStart(), units,
-                    sums);
-     },
-     [](std::uint32_t units) {
-       std::uint32_t sum = 0;
-       for (std::uint32_t unit = 0; unit < units; ++unit) {
-         for (const std::uint32_t word :
-              chacha::key_stream(chacha::make_state(stream_key.data(), unit, stream_nonce)).words) {
-           sum ^= word;
-         }
-       }
-       return sum;
-     }},
-    {"aes-128-ctr", 16, aes_threads,
-     [](std::uint32_t multiprocessors, std::uint32_t units, std::uint32_t* sums, cudaStream_t stream) {
-       cuda::launch(&aes_kernel, {multiprocessors, aes_threads, AesTables::shared_len}, stream, AesStart(), units,
-                    sums);
-     },
-     [](std::uint32_t units) {
-       const aes::Schedule schedule = aes::expand_key(stream_key.data(), 16);
-       std::uint32_t sum = 0;
-       for (std::uint32_t unit = 0; unit < units; ++unit) {
-         std::uint8_t counter[16] = {}, block[16];
-         store_be32(counter + 12, unit);
-         aes::encrypt_block(schedule, counter, block);
-         for (int w = 0; w < 4; ++w) sum ^= load_le32(block + 4 * w);
-       }
-       return sum;
-     }},
-};
+std::uint32_t start_key_stream(std::string_view name, std::uint32_t units, std::uint32_t* sums, Stream stream) {
+  int device = 0;
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDevice(&device), "find the current device");
+  cuda::check(cudaGetDeviceProperties(&properties, device), "look at the device");
+  const auto blocks = static_cast<std::uint32_t>(properties.multiProcessorCount);
+  if (name == "chacha20") {
+    cuda::launch(&chacha_kernel, {chacha_blocks * blocks, chacha_threads}, stream, ChaChaStart(), units, sums);
+    return chacha_blocks * blocks * chacha_threads;
+  }
+  if (name != "aes-128-ctr") {
+    throw Error(Status::invalid_argument,
+                "key stream is '" + std::string(name) + "': expected chacha20 or aes-128-ctr");
+  }
+  cuda::launch(&aes_kernel, {blocks, aes_threads, AesTables::shared_len}, stream, AesStart(), units, sums);
+  return blocks * aes_threads;
+}
 
-}  // namespace warpcipher::bench
+}  // namespace warpcipher::lab
+#endif
