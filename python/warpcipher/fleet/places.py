@@ -118,7 +118,7 @@ def item_of(place: str, name: str) -> Item:
 
 def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Item | Skipped]:
     if not stores.is_url(root):
-        yield from _walk(root, "", keys)
+        yield from _walk(root, keys)
         return
     start = root.removesuffix("/") + "/"
     for info in stores.listing(start):
@@ -129,32 +129,45 @@ def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterato
             yield Item(name, info.size, info.modified, info.version or "")
 
 
-def _walk(root: str, above: str, keys: frozenset[tuple[int, int]]) -> Iterator[Item | Skipped]:
+def _walk(root: str, keys: frozenset[tuple[int, int]]) -> Iterator[Item | Skipped]:
     """The files below a folder, in the order of all of their names: that of `a.b` is before that of
     `a/b`."""
+    waiting: list[Item | Skipped | str] = [""]  # a str: a folder; the last is the next
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            inside = sorted(_inside(root, found, keys), key=_order, reverse=True)
+            waiting += (item for _, item in inside)
+        else:
+            yield found
+
+
+def _order(found: tuple[str, object]) -> bytes:
+    return os.fsencode(found[0])
+
+
+def _inside(
+    root: str, above: str, keys: frozenset[tuple[int, int]]
+) -> Iterator[tuple[str, Item | Skipped | str]]:
+    """What lies in one folder below a root, each with its name; those of folders end in a slash."""
     descriptor = _folder(root, tuple(filter(None, above.split("/"))))
     try:
-        with os.scandir(descriptor) as found:
-            entries = sorted(
-                (
-                    (entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
-                    for entry in found
-                ),
-                key=lambda pair: os.fsencode(pair[0]),
-            )
-        for last, entry in entries:
-            name = above + last
-            if last.endswith("/"):
-                yield from _walk(root, name, keys)
-            elif not entry.is_file(follow_symlinks=False):
-                kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
-                yield Skipped(name, kind)
-            else:
-                status = entry.stat(follow_symlinks=False)
-                if (status.st_dev, status.st_ino) in keys:
-                    yield Skipped(name, "the key file, which nobody could decrypt without itself")
-                    continue
-                yield Item(name, status.st_size, status.st_mtime_ns, mode=status.st_mode & 0o777)
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = above + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    yield f"{name}/", f"{name}/"
+                elif not entry.is_file(follow_symlinks=False):
+                    kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
+                    yield name, Skipped(name, kind)
+                else:
+                    status = entry.stat(follow_symlinks=False)
+                    if (status.st_dev, status.st_ino) in keys:
+                        why = "the key file, which nobody could decrypt without itself"
+                        yield name, Skipped(name, why)
+                        continue
+                    modified, mode = status.st_mtime_ns, status.st_mode & 0o777
+                    yield name, Item(name, status.st_size, modified, mode=mode)
     finally:
         os.close(descriptor)
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
 import random
 import secrets
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -460,6 +462,21 @@ def test_an_empty_object_that_grows(store: StepStore) -> None:
     store.put("in/empty", b"text")
     with pytest.raises(OSError, match="changed"):
         items.open(item)
+
+
+def test_a_deep_folder(tmp_path: Path) -> None:
+    """Deeper than Python's calls may be, and in the order of whole names."""
+    names = ["a-b", "a.b", "a/" * 100 + "b", "a/b", "ab"]
+    (tmp_path / names[2]).parent.mkdir(parents=True)
+    for name in names:
+        (tmp_path / name).touch()
+    items, most = Items({"": str(tmp_path)}, frozenset({""})), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 80)
+    try:
+        found = [item.name for item in items]
+    finally:
+        sys.setrecursionlimit(most)
+    assert found == names
 
 
 def test_room_after_objects_that_changed() -> None:
