@@ -65,6 +65,13 @@ def require_text(name: str, value: object) -> str:
     return value
 
 
+def require_bytes(name: str, value: object) -> bytes:
+    """The bytes of bytes or a bytearray; TypeError for anything else."""
+    if not isinstance(value, (bytes, bytearray)):
+        raise TypeError(f"{name} is {kind(value)}: expected bytes")
+    return bytes(value)
+
+
 def require_items(name: str, value: Iterable[Item], expected: str) -> list[Item]:
     """The items of an iterable that is not text. expected: for the error."""
     if not isinstance(value, str):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .._uncopied import Uncopied
+from ..arguments import require_bytes
 from .crypto import ALGORITHMS, GCM
 from .file import BaseFile
 from .keyring import Key, check_key, closest_name
@@ -59,9 +60,12 @@ class EncryptionConfig(Uncopied):
         for what in ("column_keys", "column_key_metadata"):
             if not isinstance(value := getattr(self, what), Mapping):
                 raise TypeError(f"{what} is {type(value).__name__}: expected a mapping of columns")
-        for name in self.column_key_metadata:
+        for name, metadata in self.column_key_metadata.items():
+            require_bytes(f"column_key_metadata of {name!r}", metadata)
             if name not in self.column_keys:
                 raise ValueError(f"column_key_metadata names {name!r}, and column_keys does not")
+        for what in ("footer_key_metadata", "aad_prefix"):
+            object.__setattr__(self, what, require_bytes(what, getattr(self, what)))
         if not self.store_aad_prefix and not self.aad_prefix:
             raise ValueError("store_aad_prefix is False, and there is no aad_prefix")
 

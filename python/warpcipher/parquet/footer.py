@@ -15,6 +15,7 @@ from functools import cached_property
 
 import warpcipher as wc
 
+from ..arguments import require_bytes
 from ..formats import FormatError
 from . import crypto as modules
 from . import metadata as md
@@ -92,6 +93,8 @@ def read_footer(
 
     Raises FormatError, InvalidTag, MissingKeyError, ValueError.
     """
+    if aad_prefix is not None:
+        aad_prefix = require_bytes("aad_prefix", aad_prefix)
     magic, data = tail(source)
     if magic == ENCRYPTED_MAGIC:
         if keys is None:

@@ -410,6 +410,8 @@ def read_dataset(
     if lacking:
         raise ValueError(f"no file has a column {min(lacking)!r}")
     arrow = importlib.import_module("pyarrow")
+    if not any(table.column_names for table in tables):  # concat_tables forgets how many rows
+        return arrow.table([arrow.nulls(sum(table.num_rows for table in tables))], [""]).select([])
     table = arrow.concat_tables(tables, promote_options=promote_options)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table

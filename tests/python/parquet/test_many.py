@@ -43,6 +43,8 @@ def test_a_directory_is_one_table(folder: Path) -> None:
     assert parquet.read_dataset(folder, KEY).equals(table(100))
     some = parquet.read_dataset([folder / "b", folder / "a.parquet"], KEY, ["a"])
     assert some["a"].to_pylist() == [*range(25, 75), *range(25)]
+    for filters, rows in ((None, 100), ([("a", "<", 7)], 7)):
+        assert parquet.read_dataset(folder, KEY, [], filters=filters).shape == (rows, 0)
     tables = list(parquet.read_tables(str(folder), KEY))
     assert [path for path, _ in tables] == found
     assert all(each.num_rows == 25 for _, each in tables)

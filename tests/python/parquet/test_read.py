@@ -155,6 +155,8 @@ def test_projection_and_row_groups() -> None:
         parquet.read_table(data, KEY, row_groups=[1, 1])
     with pytest.raises(TypeError, match="columns is str: expected a sequence of names"):
         parquet.read_table(data, KEY, "a")
+    with pytest.raises(TypeError, match="aad_prefix is str: expected bytes"):
+        parquet.read_table(data, KEY, aad_prefix="a")  # type: ignore[arg-type]
 
 
 def test_column_chunks_are_what_their_footer_says() -> None:
