@@ -50,22 +50,15 @@ std::tuple<nb::bytes, nb::bytes> heads(nb::handle out, nb::handle modules, nb::h
   return {as_bytes(found.texts), as_bytes(Bytes(found.ivs))};
 }
 
-// As many 64-bit integers as PlainChunk has fields, a chunk.
-constexpr std::size_t plain_chunk_len = 12;
-
-PlainChunk plain_chunk_of(const std::uint64_t* v) {
-  return {v[0] != 0, v[1] != 0, v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]};
-}
-
-std::vector<PlainChunk> plain_chunks_of(nb::handle object) {
-  const Integers given(object, "chunks");
-  if (given.values().size() % plain_chunk_len != 0) throw nb::value_error("chunks: expected twelve integers a chunk");
-  std::vector<PlainChunk> chunks;
-  chunks.reserve(given.values().size() / plain_chunk_len);
-  for (std::size_t i = 0; i < given.values().size(); i += plain_chunk_len) {
-    chunks.push_back(plain_chunk_of(given.values().data() + i));
-  }
-  return chunks;
+// What make() makes of each `len` integers: the fields of a struct.
+template <std::size_t len, class Make>
+auto rows_of(nb::handle given, const char* name, Make&& make) {
+  const Integers numbers(given, name);
+  const std::span<const std::uint64_t> values = numbers.values();
+  if (values.size() % len != 0) refuse(name, " has ", values.size(), " integers: expected ", len, " each");
+  std::vector<decltype(make(values.data()))> rows;
+  for (std::size_t i = 0; i < values.size(); i += len) rows.push_back(make(values.data() + i));
+  return rows;
 }
 
 template <class Each>
@@ -102,7 +95,9 @@ nb::bytes locate(const RowGroups& self, nb::handle groups, nb::handle columns, s
 nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle chunks_given,
                       const std::vector<nb::bytes>& stubs_given) {
   const Integers groups(groups_given, "groups");
-  const std::vector<PlainChunk> chunks = plain_chunks_of(chunks_given);
+  const auto chunks = rows_of<12>(chunks_given, "chunks", [](const std::uint64_t* v) {
+    return PlainChunk{v[0] != 0, v[1] != 0, v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]};
+  });
   std::vector<std::vector<std::uint8_t>> stubs;
   for (const nb::bytes& stub : stubs_given) stubs.push_back(copy_of(stub, "stubs"));
   const std::vector<std::uint8_t> list = self.write_plain(groups.values(), chunks, stubs);
@@ -112,9 +107,6 @@ nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle
 // --- chunks opened ------------------------------------------------------------------------------
 
 using parquet::OpenFailure;
-
-// As many 64-bit integers as SealedChunk has fields, a chunk.
-constexpr std::size_t sealed_chunk_len = 6;
 
 // The keys of the modules of one kind, of any size.
 struct ModuleKeys {
@@ -147,14 +139,10 @@ std::tuple<nb::bytes, nb::bytes, OpenOutcome> open(nb::handle source, nb::handle
                                                    nb::handle out_given, std::uintptr_t stream, nb::handle engine_given,
                                                    std::size_t threads) {
   parquet::ChunksToOpen wanted;
-  const Integers given(chunks_given, "chunks");
-  if (given.values().size() % sealed_chunk_len != 0) throw nb::value_error("chunks: expected six integers each");
-  std::vector<parquet::SealedChunk> chunks;
-  for (std::size_t i = 0; i < given.values().size(); i += sealed_chunk_len) {
-    const std::uint64_t* v = given.values().data() + i;
-    chunks.push_back(
-        {v[0], v[1], static_cast<std::int16_t>(v[2]), static_cast<std::int16_t>(v[3]), v[4] != 0, v[5] != 0});
-  }
+  const auto chunks = rows_of<6>(chunks_given, "chunks", [](const std::uint64_t* v) {
+    return parquet::SealedChunk{v[0],      v[1],     static_cast<std::int16_t>(v[2]), static_cast<std::int16_t>(v[3]),
+                                v[4] != 0, v[5] != 0};
+  });
   wanted.chunks = chunks;
   const Integers numbers(key_index_given, "key_index");
   if (numbers.values().size() != chunks.size()) throw nb::value_error("key_index: expected a number for each chunk");

@@ -68,14 +68,6 @@ ContiguousRun find_run(const DeviceEngine& engine, const Order& messages, std::s
   return {end, travels_directly(engine, messages[begin], messages[end - 1], direct_len)};
 }
 
-// How many messages from `begin` on, at most `most`, are contiguous sectors.
-std::size_t count_sectors(const Order& messages, std::size_t begin, std::size_t most, bool all) {
-  if (all) return most;
-  std::size_t count = 1;
-  while (count < most && is_next_sector(messages[begin + count - 1], messages[begin + count])) ++count;
-  return count;
-}
-
 // The size of a piece: no larger than the work, and large enough for the longest message that cannot be cut.
 std::size_t piece_size(std::span<const Message> messages, const Extent& extent, std::size_t piece_len,
                        const PieceLayout& layout) {
@@ -129,7 +121,9 @@ class Feeder {
   std::size_t count_sectors_at(std::size_t begin, std::size_t end) {
     const std::size_t len = messages_[begin].in_len;
     if (begin < no_sectors_before_ || len == 0) return 1;
-    const std::size_t count = count_sectors(messages_, begin, std::min(end - begin, size_ / len), extent_.are_sectors);
+    const std::size_t most = std::min(end - begin, size_ / len);
+    std::size_t count = extent_.are_sectors ? most : 1;
+    while (count < most && is_next_sector(messages_[begin + count - 1], messages_[begin + count])) ++count;
     if (count >= least_sectors) return count;
     no_sectors_before_ = begin + count;
     return 1;

@@ -335,25 +335,18 @@ void TransferRing::send_filled(bool is_last) {
 }
 
 void TransferRing::finish_copies_in() {
-  if (has_filled()) send_filled(true);
-  const auto is_copying = [&] {
-    for (const auto& slot : slots_) {
-      if (slot->state() == TransferSlot::State::copying_in) return true;
-    }
-    return false;
-  };
-  while (is_copying()) step();
+  step_while([](const auto& slot) { return slot->state() == TransferSlot::State::copying_in; });
 }
 
 void TransferRing::finish() {
+  step_while([](const auto& slot) { return !slot->empty(); });
+}
+
+// Sends what has been added, and returns when of no slot is_busy(slot).
+template <class IsBusy>
+void TransferRing::step_while(IsBusy&& is_busy) {
   if (has_filled()) send_filled(true);
-  const auto is_back = [&] {
-    for (const auto& slot : slots_) {
-      if (!slot->empty()) return false;
-    }
-    return true;
-  };
-  while (!is_back()) step();
+  while (std::any_of(slots_.begin(), slots_.end(), is_busy)) step();
 }
 
 bool TransferRing::help() {
@@ -367,10 +360,8 @@ bool TransferRing::help() {
 // Advances pieces, the oldest first. True when one has gone to its next state.
 bool TransferRing::advance() {
   bool moved = false, first = true;
-  for (std::size_t i = 0; i < count_; ++i) {
-    const std::size_t number = (current_ + i) % count_;
-    if (number >= slots_.size()) continue;
-    TransferSlot& slot = *slots_[number];
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    TransferSlot& slot = by_age(i);
     if (slot.advance(first)) moved = true;
     if (slot.state() == TransferSlot::State::copying_in || slot.state() == TransferSlot::State::on_device)
       first = false;
@@ -382,15 +373,13 @@ bool TransferRing::advance() {
 void TransferRing::step() {
   if (advance() || help()) return;
   TransferSlot* oldest = nullptr;
-  for (std::size_t i = 0; i < count_; ++i) {
-    const std::size_t number = (current_ + i) % count_;
-    if (number >= slots_.size()) continue;
-    const TransferSlot::State state = slots_[number]->state();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const TransferSlot::State state = by_age(i).state();
     if (state == TransferSlot::State::copying_in || state == TransferSlot::State::copying_out) {
       std::this_thread::yield();  // helpers are about to end
       return;
     }
-    if (state == TransferSlot::State::on_device && oldest == nullptr) oldest = slots_[number].get();
+    if (state == TransferSlot::State::on_device && oldest == nullptr) oldest = &by_age(i);
   }
   if (oldest != nullptr) oldest->wait();
 }

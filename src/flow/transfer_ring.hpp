@@ -129,8 +129,11 @@ class TransferRing {
   TransferSlot& filling();
   bool has_filled() const;
   void send_filled(bool is_last = false);
+  TransferSlot& by_age(std::size_t i) { return *slots_[(current_ + i) % slots_.size()]; }  // 0: the oldest
   bool advance();
   void step();
+  template <class IsBusy>
+  void step_while(IsBusy&& is_busy);
 
   DeviceEngine& engine_;
   TransferBatch& batch_;
