@@ -45,7 +45,7 @@ _options = with_options(
         DRY_RUN,
     ),
     *in_section("Trees, and outputs of earlier runs", NO_MANIFEST, *EARLIER),
-    *in_section("Many objects, at URLs", *MANY),
+    *in_section("Many objects, at URLs or in a tree", *MANY),
     *TELLING,
 )
 

@@ -37,7 +37,7 @@ _options = with_options(
     option("-f --force", "Replace OUT where it exists."),
     *in_section(
         "Many objects, at URLs",
-        option("--copy", "URLs: read and write all of an object, where its store cannot copy it."),
+        option("--copy", "Read and write all of an object, where its store cannot copy it."),
         NO_MANIFEST,
         DRY_RUN,
         *MANY,

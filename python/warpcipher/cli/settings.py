@@ -71,22 +71,20 @@ _DELETE = option(
 
 
 MANY = (
-    option("--jobs N", "URLs: objects at a time.  [default: 16]", type=click.IntRange(1, 1024)),
-    option(
-        "--include GLOB", "URLs: only objects with such a name; may be repeated.", multiple=True
-    ),
-    option("--exclude GLOB", "URLs: no objects with such a name; may be repeated.", multiple=True),
-    option("--min-size SIZE", "URLs: only objects of so many bytes: 64K, 1G."),
-    option("--max-size SIZE", "URLs: only objects of at most so many."),
-    option("--min-age AGE", "URLs: only objects older than 12h, 7d, 1y."),
-    option("--max-age AGE", "URLs: only objects newer than that."),
-    option("--journal PLACE", "URLs: where a job notes what is done.  [default: in the output]"),
+    option("--jobs N", "Objects at a time.  [default: 16]", type=click.IntRange(1, 1024)),
+    option("--include GLOB", "Only objects with such a name; may be repeated.", multiple=True),
+    option("--exclude GLOB", "No objects with such a name; may be repeated.", multiple=True),
+    option("--min-size SIZE", "Only objects of so many bytes: 64K, 1G."),
+    option("--max-size SIZE", "Only objects of at most so many."),
+    option("--min-age AGE", "Only objects older than 12h, 7d, 1y."),
+    option("--max-age AGE", "Only objects newer than that."),
+    option("--journal PLACE", "Where a job notes what is done.  [default: in the output]"),
     option(
         "--retry N",
-        "URLs: further attempts with an object, after errors of I/O.  [default: 3]",
+        "Further attempts with an object, after errors of I/O.  [default: 3]",
         type=click.IntRange(0, 100),
     ),
-    option("--report FILE", "URLs: a line of JSON for each object; - is standard output."),
+    option("--report FILE", "A line of JSON for each object; - is standard output."),
     option(
         "--cluster ADDRESS",
         "Work on the nodes of this Ray cluster; auto: the one of this machine. Paths are on a "
