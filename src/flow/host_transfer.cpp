@@ -194,8 +194,25 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   ring.finish();
 }
 
-void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses, const Extent& extent,
-              const TransferSettings& settings) {
+// Zeros the text at out, on all cores.
+void wipe_text(const Message& message) { wipe_in_parallel(message.out, message.in_len); }
+
+// Zeros every text that must not be seen before its tag is checked: after a run that failed half-way.
+void wipe_unverified(std::span<const Message> messages) {
+  for (const Message& m : messages) {
+    if (m.is_authenticated_decryption()) wipe_text(m);
+  }
+}
+
+}  // namespace
+
+void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
+                        const TransferSettings& given) {
+  const Extent extent = find_extent(messages);
+  const TransferSettings settings =
+      given.piece_len != 0 ? given
+                           : choose_transfer_settings(extent.text_len, engine.devices_for_host_data().size(),
+                                                      extent.are_sectors ? 1 : messages.size());
   const ActiveTransfer active;
   try {
     run_pieces(engine, messages, statuses, extent, settings);
@@ -206,28 +223,6 @@ void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (statuses[i] == Status::invalid_tag) wipe_text(messages[i]);
   }
-}
-
-}  // namespace
-
-void wipe_text(const Message& message) { wipe_in_parallel(message.out, message.in_len); }
-
-void wipe_unverified(std::span<const Message> messages) {
-  for (const Message& m : messages) {
-    if (m.is_authenticated_decryption()) wipe_text(m);
-  }
-}
-
-void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses) {
-  const Extent extent = find_extent(messages);
-  const std::size_t devices = engine.devices_for_host_data().size();
-  run_with(engine, messages, statuses, extent,
-           choose_transfer_settings(extent.text_len, devices, extent.are_sectors ? 1 : messages.size()));
-}
-
-void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                        const TransferSettings& settings) {
-  run_with(engine, messages, statuses, find_extent(messages), settings);
 }
 
 namespace {

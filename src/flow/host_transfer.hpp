@@ -27,19 +27,12 @@
 
 namespace warpcipher {
 
-// Zeros the text at out, on all cores.
-void wipe_text(const Message& message);
-
-// Zeros every text that must not be seen before its tag is checked: after a run that failed half-way.
-void wipe_unverified(std::span<const Message> messages);
-
 // Runs messages in host memory on `engine`. They have passed check_messages. Short messages share pieces, long ones are
 // cut where their mode allows it, and a long message of a serial mode is on the device as a whole. Returns when all
 // results are in host memory. Wipes each text whose tag does not match; after an exception, each text that has a tag to
-// check.
-void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses);
+// check. Settings without a piece_len are chosen.
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                        const TransferSettings& settings);
+                        const TransferSettings& settings = {});
 
 // One batch in host memory on two engines at the same time: its front goes through a device, the CPU does the rest. A
 // message across the border is cut there (cutter.hpp has the chaining values), and its tag is computed from the tags of
