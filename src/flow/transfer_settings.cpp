@@ -2,11 +2,10 @@
 #include "flow/transfer_settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <span>
 #include <string>
 
-#include "core/fork.hpp"
 #include "flow/cutter.hpp"
 
 namespace warpcipher {
@@ -21,27 +20,19 @@ std::atomic<std::size_t> slots_of_device{8};
 
 struct TransferPolicy {
   std::string_view name;
-  std::vector<std::string_view> values;  // the default first
+  std::span<const std::string_view> values;  // the default first
   const char* why;
   std::atomic<std::size_t>& number;
 };
 
-const std::array<TransferPolicy, 2>& policy_entries() {
-  using Entries = std::array<TransferPolicy, 2>;
-  static constinit FirstUse<Entries> entries;
-  return entries.get([] {
-    return Entries{
-        {{"piece_MiB",
-          {"8", "4", "2", "16"},
-          "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in 8 slots: 38.8 GB/s, in pieces of 4 MiB 31.3, of 2 MiB "
-          "31.1",
-          most_piece_MiB},
-         {"slots",
-          {"8", "4", "12"},
-          "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in pieces of 8 MiB: 38.8 GB/s, in 4 slots 34.0",
-          slots_of_device}}};
-  });
-}
+constexpr std::string_view piece_lengths[] = {"8", "4", "2", "16"}, slot_counts[] = {"8", "4", "12"};
+const constinit TransferPolicy policy_entries[] = {
+    {"piece_MiB", piece_lengths,
+     "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in 8 slots: 38.8 GB/s, in pieces of 4 MiB 31.3, of 2 MiB 31.1",
+     most_piece_MiB},
+    {"slots", slot_counts,
+     "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in pieces of 8 MiB: 38.8 GB/s, in 4 slots 34.0",
+     slots_of_device}};
 
 constexpr std::size_t wanted_pieces = 4;
 // Each piece of short messages costs the host about fifteen launches and copies more, of 1 to 4 us each.
@@ -60,11 +51,13 @@ constexpr std::size_t bytes_worth_a_helper_of_short = 2 * MiB;
 
 std::vector<Policy> transfer_policies() {
   std::vector<Policy> all;
-  for (const TransferPolicy& entry : policy_entries()) {
+  for (const TransferPolicy& entry : policy_entries) {
     const std::string now = std::to_string(entry.number);
     const std::string_view value = *std::find(entry.values.begin(), entry.values.end(), now);
     const bool is_default = value == entry.values[0];
-    all.push_back({entry.name, entry.values, value,
+    all.push_back({entry.name,
+                   {entry.values.begin(), entry.values.end()},
+                   value,
                    is_default ? std::string("shipped default: ") + entry.why : "measured on this machine",
                    "aes-128-ctr"});
   }
@@ -72,7 +65,7 @@ std::vector<Policy> transfer_policies() {
 }
 
 void choose_transfer_policy(std::string_view name, std::string_view value) {
-  for (const TransferPolicy& entry : policy_entries()) {
+  for (const TransferPolicy& entry : policy_entries) {
     if (entry.name != name) continue;
     const std::string_view wanted = value.empty() ? entry.values[0] : value;
     if (std::find(entry.values.begin(), entry.values.end(), wanted) == entry.values.end()) return;
