@@ -37,7 +37,7 @@ from warpcipher.fleet.work import Work
 from warpcipher.formats.sealed import Sealed
 from warpcipher.formats.source import created, open_source
 
-from . import conflicts, files, process
+from . import conflicts, files, folders, process
 from .errors import (
     ENGINE,
     USAGE,
@@ -261,6 +261,8 @@ class ObjectRun(Transfer):
         target = real(plan.target) if plan.target else ""
         name = "\0".join([work.task, *sorted(map(real, plan.items.roots.values())), target])
         place = None if settings.dry_run else plan.journal
+        if plan.target and not (plan.output or settings.dry_run) and os.path.isdir(plan.target):
+            folders.lock(plan.target)
         journal = Journal(place, sealed, name, fresh=settings.force)
         try:
             there = None

@@ -304,6 +304,9 @@ def test_two_runs_on_one_tree(tree: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         done = run("encrypt", "--force", "--key", "key", "t", cwd=tree, expect=4)
         assert b"another run writes to t.cobblestone: wait until it has ended" in done.stderr
+        again = ("--key", "key", "--new-key", "key", "--in-place", "t.cobblestone")
+        done = run("rekey", *again, cwd=tree, expect=4)
+        assert b"another run writes to t.cobblestone" in done.stderr
         run("check", "--key", "key", "t.cobblestone", cwd=tree)
     finally:
         os.close(descriptor)
