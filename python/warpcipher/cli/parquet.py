@@ -395,8 +395,8 @@ class _Client:
         module, colon, name = place.partition(":")
         try:
             self._client = getattr(importlib.import_module(module), name)()
-        except (ImportError, AttributeError, ValueError) as error:
-            why = str(error) if colon else "expected MODULE:NAME"
+        except Exception as error:  # of any module
+            why = f"{type(error).__name__}: {error}" if colon else "expected MODULE:NAME"
             raise usage(f"--kms {shown(place)}: {why}") from None
 
     def wrap_key(self, key: bytes, master: str, /) -> bytes | str:

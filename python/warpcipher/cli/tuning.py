@@ -89,7 +89,7 @@ def explain(
 
     if (algorithm is None) == (named is None):
         raise usage("give one algorithm: explain ALGORITHM, or --algorithm NAME")
-    algorithm = algorithm or named
+    algorithm = named if algorithm is None else algorithm
     if engine is None:
         usable = any(one.name == "cuda" and one.usable for one in wc.engines())
         engine = "cuda" if device is not None or usable else "cpu"

@@ -202,6 +202,7 @@ def test_the_command_prints_json() -> None:
     ("arguments", "says"),
     [
         (["--messages", "3"], b"give one algorithm: explain ALGORITHM"),
+        ([""], b"unknown algorithm ''"),
         (["aes-128-ctr", "--algorithm", "aes-128-ctr"], b"give one algorithm"),
         (["aes-128-ctr", "--messages", "x"], b"'x' is not a valid integer"),
         (["aes-128-ctr", "--size", "big"], b"size is 'big': expected bytes"),

@@ -186,6 +186,8 @@ def test_the_command(tmp_path: Path) -> None:
         ((*command, "-o", "x", "t.parquet", "new"), 2, "one FILE"),
         ((*command[:-1], "nowhere:Kms", "t.parquet"), 2, "nowhere"),
         ((*command[:-1], "test_kms:None_", "t.parquet"), 2, "None_"),
+        ((*command[:-1], "json:loads", "t.parquet"), 2, "--kms json:loads: TypeError: loads()"),
+        ((*command[:-1], "..", "t.parquet"), 2, "expected MODULE:NAME"),
     ):
         done = run(*arguments, cwd=tmp_path, env=env, expect=code)
         assert said in done.stderr.decode()
