@@ -119,6 +119,16 @@ class NewFile(Closed):
     def fileno(self) -> int:
         return self._descriptor
 
+    def take_over(self, old: os.stat_result) -> int:
+        """Takes owner and group of the file whose next version this is, as far as the system lets
+        it. Returns its permissions; those of the group only where that is the same."""
+        for owner in (old.st_uid, -1):
+            with contextlib.suppress(OSError):
+                os.fchown(self._descriptor, owner, old.st_gid)
+                break
+        is_same = os.fstat(self._descriptor).st_gid == old.st_gid
+        return stat.S_IMODE(old.st_mode) & (0o777 if is_same else 0o707)
+
     def detach(self) -> int:
         """Closes all but the descriptor, which is the caller's from here on."""
         kept, self._descriptor = self._descriptor, -1
@@ -252,8 +262,8 @@ def replaced(
 ) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
-    It has the permissions of a file that it replaces, from the beginning on. It can be read by its
-    descriptor, so that it can be mapped.
+    It has owner, group and permissions of a file that it replaces, from the beginning on. It can be
+    read by its descriptor, so that it can be mapped.
     replace:     False raises FileExistsError where something has the name.
     permissions: of a file that replaces none; None: the umask's rest.
     Raises OSError for a device, FIFO, socket or folder, before anything is written.
@@ -266,12 +276,13 @@ def replaced(
     except BaseException:
         os.close(folder)
         raise
-    if there is not None:
-        if not replace:
-            os.close(folder)
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), given)
-        permissions = stat.S_IMODE(there.st_mode) & 0o777
-    with NewFile(folder, name, given, 0o666 if permissions is None else 0o600) as new:
+    if there is not None and not replace:
+        os.close(folder)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), given)
+    is_new = there is None and permissions is None
+    with NewFile(folder, name, given, 0o666 if is_new else 0o600) as new:
+        if there is not None:
+            permissions = new.take_over(there)
         if permissions is not None:
             os.fchmod(new.fileno(), permissions)
         with open(new.fileno(), "wb", buffering=0, closefd=False) as file:

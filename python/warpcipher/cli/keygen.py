@@ -193,6 +193,8 @@ def keyset(
     if changes:
         place = os.path.realpath(path) if output is None else output
         with open_output(place, force=output is None or force) as target:
+            if output is None:
+                target.take_over(os.stat(place))  # noqa: PTH116
             target.write_all(found.to_json().encode(), 0o600)
     _list(path if output is None else output, found, as_json)
 

@@ -15,7 +15,7 @@ import warpcipher as wc
 
 from . import conflicts, folders, jobs, keys
 from .errors import EPILOG, CliError, Command, Group, counted, print_json, shown, usage
-from .files import InputFile, Target
+from .files import InputFile, OutputFile, Target
 from .options import FORCE, JSON, argument, option, with_options
 from .report import Progress
 from .run import DRY_RUN, ENGINE, TELLING, Looks, Run, RunOptions
@@ -149,7 +149,10 @@ class ParquetRun(Run):
         file = io.FileIO(source.descriptor, closefd=False)
         self._process(file, target, progress.at)
         source.count = source.size or 0  # read at many places, in any order
-        target.commit(source.mode)
+        mode = source.mode
+        if self._in_place and isinstance(target, OutputFile):
+            mode = target.take_over(os.fstat(source.descriptor))
+        target.commit(mode)
 
     def _finish(self, plan: jobs.Plan) -> None:
         for tree in plan.trees:

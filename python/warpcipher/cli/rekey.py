@@ -120,7 +120,10 @@ class Rekey(Transfer):
             with from_disk(output.fileno()) as written:
                 made.prove(written)
         source.count = source.size or 0  # read at many places, in any order
-        output.commit(*self._attributes(job, source))
+        mode, times = self._attributes(job, source)
+        if self._how.in_place:
+            mode = output.take_over(os.fstat(source.descriptor))
+        output.commit(mode, times)
 
 
 @command(NOT_AUTHENTIC, ENGINE)

@@ -447,7 +447,7 @@ class Job:
 
         @contextlib.contextmanager
         def writing(name: str) -> Iterator[Any]:
-            with target.writing(name) as file:
+            with target.writing(name, in_place=self.work.in_place) as file:
                 yield (hashed := Digested(file))
                 if name == NAME and self.work.prepares:  # before it appears
                     self.journal.note(NAME, hashed.digest.hex())

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import stores
-from .._new_file import NewFile
+from .._new_file import NewFile, require_replaceable
 from .._tree_names import is_own
 from ..formats.source import Regular
 from ..formats.whole import write_whole
@@ -349,10 +349,16 @@ class Target:
 
     @contextlib.contextmanager
     def writing(
-        self, name: str, item: Item | None = None, *, replace: bool = True
+        self,
+        name: str,
+        item: Item | None = None,
+        *,
+        replace: bool = True,
+        in_place: bool = False,
     ) -> Iterator[Any]:
         """A writer of the object, which appears when the block ends. item: whose time and
-        permissions a local file gets. Raises OSError."""
+        permissions a local file gets. in_place: it keeps owner and permissions of the file that it
+        replaces. Raises OSError."""
         place = self.place(name)
         if stores.is_url(place):
             store, path = stores.store_of(place)  # which takes names that end in a slash
@@ -370,6 +376,8 @@ class Target:
                 yield file
             if item is not None and item.mode is not None:
                 mode = item.mode
+            if in_place and (old := require_replaceable(folder, last, place)) is not None:
+                mode = new.take_over(old)
             os.fchmod(new.fileno(), mode)
             if item is not None:
                 os.utime(new.fileno(), ns=(item.modified, item.modified))

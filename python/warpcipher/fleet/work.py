@@ -390,8 +390,9 @@ class Work:
         if self.target is None:
             yield None
             return
-        of = self._attributes(item, entry)
-        with self.target.writing(self.output_of(item.name), of, replace=self.replace) as writer:
+        name, of = self.output_of(item.name), self._attributes(item, entry)
+        how: Any = {"replace": self.replace, "in_place": self.in_place}
+        with self.target.writing(name, of, **how) as writer:
             yield writer
 
     def _attributes(self, item: Item, entry: Entry | None) -> Item | None:

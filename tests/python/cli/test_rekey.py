@@ -252,6 +252,27 @@ def test_a_tree(folder: Path, new: tuple[str, str]) -> None:
     assert b"missing: a" in run("check", *reads, "n", cwd=folder, expect=3).stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_changes_in_place_keeps_its_owner(folder: Path) -> None:
+    """So the owner goes on reading it after root changed the keys."""
+    run("keygen", "--format", "tink", "keyset", cwd=folder)
+    run("encrypt", "-R", "team", "f", cwd=folder)
+    tree = (f"t.cobblestone/{name}" for name in ("a.cobblestone", "MANIFEST.warpcipher"))
+    places = [folder / name for name in ("f.cobblestone", "f.age", "keyset", *tree)]
+    for place in places:
+        place.chmod(0o640)
+        os.chown(place, 12345, 23456)
+    new = ("--key", "old", "--new-key", "new", "--in-place")
+    run("rekey", *new, "f.cobblestone", cwd=folder)
+    run("rekey", *new, "t.cobblestone", cwd=folder)
+    run("rewrap", "-i", "me", "-R", "team", "f.age", cwd=folder)
+    run("keyset", "--rotate", "keyset", cwd=folder)
+    for place in places:
+        found = place.stat()
+        assert (found.st_uid, found.st_gid) == (12345, 23456), place
+        assert found.st_mode & 0o777 == (0o600 if place.name == "keyset" else 0o640)
+
+
 def test_a_tree_in_place(folder: Path) -> None:
     before, there = content(folder / "t.cobblestone"), names(folder)
     run("rekey", "--key", "old", "--new-key", "new", "--in-place", "t.cobblestone", cwd=folder)

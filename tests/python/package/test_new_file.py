@@ -10,6 +10,7 @@ import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from warpcipher import parquet, weights
@@ -171,3 +172,30 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(
         target_of(tmp_path / "link")
     tmp_path.chmod(0o700)
     assert target_of(tmp_path / "link")[1] == "real"
+
+
+def test_owner_and_group_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system does not let the group stay, the other one gets no permissions."""
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o664)
+    mine, asked, look = path.stat(), [], os.stat
+
+    def other(*given: Any, **more: Any) -> os.stat_result:
+        found = look(*given, **more)
+        return os.stat_result([*found[:4], 12345, 23456, *found[6:10]])
+
+    def fchown(descriptor: int, owner: int, group: int) -> None:
+        asked.append((owner, group))
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", fchown)
+    monkeypatch.setattr(os, "stat", other)
+    with replaced(path) as file:
+        file.write(b"new")
+    monkeypatch.undo()
+    assert asked == [(12345, 23456), (-1, 23456)]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    with replaced(path) as file:
+        file.write(b"newer")
+    assert (path.stat().st_uid, path.stat().st_gid) == (mine.st_uid, mine.st_gid)
