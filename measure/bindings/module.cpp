@@ -18,14 +18,9 @@
 #include "core/error.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "gpu.cuh"
 #include "lab.hpp"
 #include "once.hpp"
-
-#if WARPCIPHER_HAS_CUDA
-#include <cuda_runtime_api.h>
-
-#include "gpu.cuh"
-#endif
 
 namespace nb = nanobind;
 
@@ -198,27 +193,19 @@ std::span<const std::uint8_t> bytes_of(const nb::bytes& object) {
   return {static_cast<const std::uint8_t*>(object.data()), object.size()};
 }
 
-class Job {
- public:
-  Job(std::string_view paper, std::string_view variant, const nb::bytes& key, const nb::bytes& iv,
-      std::map<std::string, std::int64_t> parameters, int device) {
-    lab::Parameters taken(std::move(parameters));
-    job_ = lab::make_job(paper, variant, {bytes_of(key), bytes_of(iv), taken, device});
-  }
+void make_job(lab::Job* made, std::string_view paper, std::string_view variant, const nb::bytes& key,
+              const nb::bytes& iv, std::map<std::string, std::int64_t> given, int device) {
+  lab::Parameters parameters(std::move(given));
+  new (made) lab::Job(lab::make_job(paper, variant, {bytes_of(key), bytes_of(iv), parameters, device}));
+}
 
-  void run(std::uintptr_t source, std::size_t source_size, std::uintptr_t target, std::size_t target_size,
-           std::uintptr_t stream) {
-    const GilReleased released;
-    job_->run({reinterpret_cast<const std::uint8_t*>(source), source_size, reinterpret_cast<std::uint8_t*>(target),
-               target_size},
-              reinterpret_cast<Stream>(stream));
-  }
-
-  lab::Facts facts() const { return job_->facts(); }
-
- private:
-  std::unique_ptr<lab::Job> job_;
-};
+void run_job(const lab::Job& job, std::uintptr_t source, std::size_t source_size, std::uintptr_t target,
+             std::size_t target_size, std::uintptr_t stream) {
+  const GilReleased released;
+  job.run({reinterpret_cast<const std::uint8_t*>(source), source_size, reinterpret_cast<std::uint8_t*>(target),
+           target_size},
+          reinterpret_cast<Stream>(stream));
+}
 
 nb::dict as_dict(const lab::Variant& variant) {
   nb::dict entry;
@@ -260,18 +247,15 @@ void bind_timing(nb::module_& m) {
 
 WARPCIPHER_MODULE(_native, m) {
   using namespace warpcipher;
-  using warpcipher::python::Job;
   m.doc() = "The native part of warpcipher_measure. Not a public interface.";
   python::register_errors();
   python::bind_timing(m);
-  nb::class_<Job>(m, "Job", "A variant made ready for one key.")
-      .def(nb::init<std::string_view, std::string_view, const nb::bytes&, const nb::bytes&,
-                    std::map<std::string, std::int64_t>, int>(),
-           nb::arg("paper"), nb::arg("variant"), nb::arg("key"), nb::arg("iv"), nb::arg("parameters"),
-           nb::arg("device"))
-      .def("run", &Job::run, nb::arg("source"), nb::arg("source_size"), nb::arg("target"), nb::arg("target_size"),
-           nb::arg("stream"), "Enqueues on a GPU; returns when done on a CPU.")
-      .def("facts", &Job::facts, "What the runtime says about the kernel.");
+  nb::class_<lab::Job>(m, "Job", "A variant made ready for one key.")
+      .def("__init__", &python::make_job, nb::arg("paper"), nb::arg("variant"), nb::arg("key"), nb::arg("iv"),
+           nb::arg("parameters"), nb::arg("device"))
+      .def("run", &python::run_job, nb::arg("source"), nb::arg("source_size"), nb::arg("target"),
+           nb::arg("target_size"), nb::arg("stream"), "Enqueues on a GPU; returns when done on a CPU.")
+      .def("facts", [](const lab::Job& job) { return job.facts(); }, "What the runtime says about the kernel.");
   m.def(
       "variants",
       [](std::string_view paper) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "cipher/aes_reference.hpp"
 #include "cipher/aes_tables.hpp"
@@ -20,11 +21,8 @@
 #include "core/error.hpp"
 #include "core/host_device.hpp"
 #include "core/wipe.hpp"
-#include "lab.hpp"
-
-#if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
-#endif
+#include "lab.hpp"
 
 namespace warpcipher::lab {
 namespace {
@@ -98,31 +96,35 @@ using Expansion = void (*)(const std::uint8_t* key, std::size_t key_len, std::ui
 
 // out: the round keys.
 template <Expansion Expand>
-std::unique_ptr<Job> key_expansion(const Setting& setting) {
+Job key_expansion(const Setting& setting) {
   check_len("key", setting.key.size(), {16, 32});
   check_len("iv", setting.iv.size(), {0});
-  return host_job([key = SecretBytes(setting.key)](const Data& data) {
-    check_len("out", data.out_len, {key.size() == 16 ? std::size_t{176} : std::size_t{240}});
-    Expand(key.data(), key.size(), data.out);
+  return host_job([key = std::make_shared<const SecretBytes>(setting.key)](const Data& data) {
+    check_len("out", data.out_len, {key->size() == 16 ? std::size_t{176} : std::size_t{240}});
+    Expand(key->data(), key->size(), data.out);
   });
 }
 
 // ---- the naive cipher (section 3.1) ---------------------------------------------------------------------------------
 
 // The key of both ciphers. An iv makes it CTR.
-struct Key {
-  explicit Key(const Setting& setting) {
-    check_len("key", setting.key.size(), {16, 32});
-    check_len("iv", setting.iv.size(), {0, 16});
-    schedule = Secret(aes::reference::expand_key(setting.key.data(), setting.key.size()));
-    ctr = !setting.iv.empty();
-    if (ctr) std::memcpy(counter, setting.iv.data(), 16);
-  }
-
-  Secret<aes::reference::Schedule> schedule;
-  std::uint8_t counter[16] = {};
-  bool ctr = false;
+struct KernelKey {
+  std::uint8_t round_keys[240];
+  std::uint8_t counter[16];
+  int rounds;
+  bool ctr;
 };
+
+Secret<KernelKey> key_of(const Setting& setting) {
+  check_len("key", setting.key.size(), {16, 32});
+  check_len("iv", setting.iv.size(), {0, 16});
+  Secret<KernelKey> key;
+  expand_plain(setting.key.data(), setting.key.size(), key->round_keys);
+  key->rounds = static_cast<int>(setting.key.size() / 4) + 6;
+  key->ctr = !setting.iv.empty();
+  if (key->ctr) std::memcpy(key->counter, setting.iv.data(), 16);
+  return key;
+}
 
 // The steps on one state, column by column; the same products as the kernel's.
 void add_round_key(std::uint8_t* state, const std::uint8_t* round_key) { xor_bytes(state, state, round_key, 16); }
@@ -149,27 +151,27 @@ void mix_columns(std::uint8_t* state) {
   }
 }
 
-void encrypt_block(const aes::reference::Schedule& schedule, std::uint8_t* state) {
-  add_round_key(state, schedule.bytes);
-  for (int round = 1; round <= schedule.rounds; ++round) {
+void encrypt_block(const KernelKey& key, std::uint8_t* state) {
+  add_round_key(state, key.round_keys);
+  for (int round = 1; round <= key.rounds; ++round) {
     substitute_bytes(state);
     shift_rows(state);
-    if (round < schedule.rounds) mix_columns(state);
-    add_round_key(state, schedule.bytes + 16 * round);
+    if (round < key.rounds) mix_columns(state);
+    add_round_key(state, key.round_keys + 16 * round);
   }
 }
 
 // One block after the other, a function for each step.
-std::unique_ptr<Job> naive(const Setting& setting) {
-  return host_job([key = Key(setting)](const Data& data) {
+Job naive(const Setting& setting) {
+  return host_job([key = key_of(setting)](const Data& data) {
     check_blocks(data);
     std::uint8_t counter[16];
-    std::memcpy(counter, key.counter, 16);
+    std::memcpy(counter, key->counter, 16);
     for (std::size_t i = 0; i < data.in_len; i += 16) {
       std::uint8_t state[16];
-      std::memcpy(state, key.ctr ? counter : data.in + i, 16);
-      encrypt_block(*key.schedule, state);
-      if (key.ctr) {
+      std::memcpy(state, key->ctr ? counter : data.in + i, 16);
+      encrypt_block(*key, state);
+      if (key->ctr) {
         xor_bytes(state, state, data.in + i, 16);
         add_be128(counter, 1);
       }
@@ -183,13 +185,6 @@ std::unique_ptr<Job> naive(const Setting& setting) {
 #if WARPCIPHER_HAS_CUDA
 
 __device__ const std::array<std::uint8_t, 256> global_sbox = aes::sbox;
-
-struct KernelKey {
-  std::uint8_t round_keys[240];
-  std::uint8_t counter[16];
-  int rounds;
-  bool ctr;
-};
 
 // Offsets in shared memory. Text and result follow, a byte a thread each.
 constexpr unsigned sbox_at = 0;
@@ -253,16 +248,10 @@ __global__ void encrypt(const std::uint8_t* in, std::uint8_t* out, std::size_t l
   if (active) out[index] = key.ctr ? text[thread] ^ plain : text[thread];
 }
 
-std::unique_ptr<Job> parallel(const Setting& setting) {
-  const Key host(setting);
-  Secret<KernelKey> key;
-  std::memcpy(key->round_keys, host.schedule->bytes, sizeof key->round_keys);
-  std::memcpy(key->counter, host.counter, sizeof key->counter);
-  key->rounds = host.schedule->rounds;
-  key->ctr = host.ctr;
+Job parallel(const Setting& setting) {
   const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024, 32));
   return kernel_job({setting, encrypt, threads, shared_len(threads)},
-                    [key](const Launch& launch, const Data& data, Stream stream) {
+                    [key = key_of(setting)](const Launch& launch, const Data& data, Stream stream) {
                       check_blocks(data);
                       launch(encrypt, data.in_len, stream, data.in, data.out, data.in_len, *key);
                     });
@@ -273,20 +262,15 @@ std::unique_ptr<Job> parallel(const Setting& setting) {
 }  // namespace
 
 std::vector<Variant> billava2022() {
+  constexpr std::string_view sections = "key expansion, each column an OpenMP section (section 3.2)";
   return {
       {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, naive},
       WARPCIPHER_LAB_GPU("kernel", "a byte a thread, Galois products computed (section 3.3)", false, parallel),
       {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false, key_expansion<expand_plain>},
 #ifdef _OPENMP
-      {"key-openmp", "key expansion, each column an OpenMP section (section 3.2)", false, false,
-       key_expansion<expand_openmp>},
+      {"key-openmp", sections, false, false, key_expansion<expand_openmp>},
 #else
-      {"key-openmp",
-       "key expansion, each column an OpenMP section (section 3.2)",
-       false,
-       false,
-       {},
-       "this build has no OpenMP"},
+      {"key-openmp", sections, false, false, {}, "this build has no OpenMP"},
 #endif
   };
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common parts of jobs on a GPU: the device made current, memory of it, the kernel's attributes, shared memory.
+// The common parts of jobs on a GPU; nothing in builds without CUDA: the device made current, memory of it, the
+// kernel's attributes, shared memory.
 #pragma once
 
+#if WARPCIPHER_HAS_CUDA
 #include <cuda_runtime.h>
+
+#include <memory>
 
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/launch.hpp"
@@ -113,20 +117,9 @@ class Launch {
 
 // A job of one kernel: run(launch, data, stream).
 template <class Run>
-class KernelJob final : public Job {
- public:
-  KernelJob(const Launch& launch, Run run) : launch_(launch), run_(std::move(run)) {}
-  void run(const Data& data, Stream stream) override { run_(launch_, data, stream); }
-  Facts facts() const override { return launch_.facts(); }
-
- private:
-  const Launch launch_;
-  Run run_;
-};
-
-template <class Run>
-std::unique_ptr<Job> kernel_job(const Launch& launch, Run run) {
-  return std::make_unique<KernelJob<Run>>(launch, std::move(run));
+Job kernel_job(const Launch& launch, Run run) {
+  return {[launch, run = std::move(run)](const Data& data, Stream stream) { run(launch, data, stream); },
+          [launch] { return launch.facts(); }};
 }
 
 // ---- pipes.cu: the highest rates of a multiprocessor, measured on this device
@@ -149,11 +142,10 @@ PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream);
 // Starts a kernel that does nothing, on the current device. Does not wait. Throws Error{engine_failure}.
 void launch_nothing(Stream stream);
 
-// ---- key_stream.cu
-
 // Makes the first units of a key stream ("chacha20": 64 bytes each, "aes-128-ctr": 16, a multiple of 256 of them) in
 // registers, under a key of sevens and an IV of zeros. Each lane writes the XOR of its words to `sums`; returns how
 // many there are. Does not wait. Throws Error{invalid_argument, engine_failure}.
 std::uint32_t start_key_stream(std::string_view name, std::uint32_t units, std::uint32_t* sums, Stream stream);
 
 }  // namespace warpcipher::lab
+#endif

@@ -15,11 +15,6 @@
 #include "core/bytes.hpp"
 #include "tables.hpp"
 
-#if WARPCIPHER_HAS_CUDA
-#include "gpu.cuh"
-#include "table_rounds.cuh"
-#endif
-
 namespace warpcipher::lab {
 namespace {
 
@@ -62,7 +57,7 @@ std::uint32_t read_on_host(std::uint32_t reads, std::uint32_t thread) {
 }
 
 // The same on the CPU, to check the kernels by.
-std::unique_ptr<Job> host_reads(const Setting& setting) {
+Job host_reads(const Setting& setting) {
   constexpr decltype(&read_on_host<Pattern::uniform>) by_pattern[] = {
       read_on_host<Pattern::uniform>, read_on_host<Pattern::neighbours>, read_on_host<Pattern::random>};
   const std::uint32_t reads = take_reads(setting);
@@ -89,13 +84,13 @@ struct CounterKey {
   std::uint32_t counter[4];
 };
 
-std::unique_ptr<Job> one_thread(const Setting& setting) {
+Job one_thread(const Setting& setting) {
   return host_job([key = CounterKey(setting)](const Data& data) {
     check_blocks(data);
     std::uint8_t counter[16], keystream[16];
     std::memcpy(counter, key.counter, 16);
     for (std::size_t i = 0; i < data.in_len; i += 16) {
-      encrypt_block(*key.keys, counter, keystream);
+      crypt_block<false>(*key.keys, counter, keystream);
       xor_bytes(data.out + i, data.in + i, keystream, 16);
       add_be128(counter, 1);
     }
@@ -111,46 +106,31 @@ __device__ const Tables global_tables = make_tables(aes::te0);
 
 enum class Place { shared, constant, texture };
 
-// The tables as a texture in memory of their own: cudaMalloc guarantees the alignment that textures need. For a
-// variable of the module with that alignas the driver of an H200 refused to make one.
-class TableTexture {
- public:
-  explicit TableTexture(int device) : device_(device), memory_(device, &encryption_tables, sizeof(Tables)) {
-    const DeviceScope scope(device);
-    cudaResourceDesc resource{};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = memory_.data();
-    resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
-    resource.res.linear.sizeInBytes = sizeof(Tables);
-    cudaTextureDesc texture{};
-    texture.readMode = cudaReadModeElementType;
-    cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
-  }
-  TableTexture(const TableTexture&) = delete;
-  TableTexture& operator=(const TableTexture&) = delete;
-  ~TableTexture() {
-    const DeviceScope scope(device_);
-    cudaDeviceSynchronize();  // kernels may still fetch from it
-    cudaDestroyTextureObject(object_);
-  }
+using Texture = std::shared_ptr<const cudaTextureObject_t>;
 
-  cudaTextureObject_t object() const { return object_; }
-
- private:
-  const int device_;
-  const DeviceMemory memory_;
-  cudaTextureObject_t object_ = 0;
-};
-
-// The texture of kernels that have their tables in one; else none.
+// The tables as a texture, for kernels that have theirs in one, in memory of their own: cudaMalloc guarantees the
+// alignment that textures need. For a variable of the module with that alignas the driver of an H200 refused to make
+// one. Others get none.
 template <Place ThePlace>
-std::shared_ptr<const TableTexture> texture_of([[maybe_unused]] const Setting& setting) {
-  if constexpr (ThePlace == Place::texture) return std::make_shared<const TableTexture>(setting.device);
-  return nullptr;
-}
-
-cudaTextureObject_t object_of(const std::shared_ptr<const TableTexture>& texture) {
-  return texture != nullptr ? texture->object() : 0;
+Texture texture_of([[maybe_unused]] const Setting& setting) {
+  cudaTextureObject_t object = 0;
+  if constexpr (ThePlace != Place::texture) return std::make_shared<const cudaTextureObject_t>(object);
+  const auto memory = std::make_shared<const DeviceMemory>(setting.device, &encryption_tables, sizeof(Tables));
+  const DeviceScope scope(setting.device);
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear.devPtr = memory->data();
+  resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
+  resource.res.linear.sizeInBytes = sizeof(Tables);
+  cudaTextureDesc texture{};
+  texture.readMode = cudaReadModeElementType;
+  cuda::check(cudaCreateTextureObject(&object, &resource, &texture, nullptr), "make a texture of the tables");
+  return Texture(new cudaTextureObject_t(object), [memory, device = setting.device](const cudaTextureObject_t* made) {
+    const DeviceScope of_device(device);
+    cudaDeviceSynchronize();  // kernels may still fetch from it
+    cudaDestroyTextureObject(*made);
+    delete made;
+  });
 }
 
 template <Place ThePlace>
@@ -191,13 +171,13 @@ __global__ void read_words(std::uint32_t* out, std::uint32_t reads, cudaTextureO
 }
 
 template <Place ThePlace, Pattern ThePattern>
-std::unique_ptr<Job> device_reads(const Setting& setting) {
+Job device_reads(const Setting& setting) {
   constexpr auto kernel = read_words<ThePlace, ThePattern>;
   return kernel_job({setting, kernel, block_threads, shared_len<ThePlace, 4>},
                     [reads = take_reads(setting), texture = texture_of<ThePlace>(setting)](
                         const Launch& launch, const Data& data, Stream stream) {
                       launch(kernel, whole_blocks_of_words(data, block_threads), stream,
-                             reinterpret_cast<std::uint32_t*>(data.out), reads, object_of(texture));
+                             reinterpret_cast<std::uint32_t*>(data.out), reads, *texture);
                     });
 }
 
@@ -212,7 +192,7 @@ __global__ void read_strided(const uint4* in, std::uint32_t* out, std::uint32_t 
   out[thread] = result.x ^ result.y ^ result.z ^ result.w;
 }
 
-std::unique_ptr<Job> strided_reads(const Setting& setting) {
+Job strided_reads(const Setting& setting) {
   take_nothing(setting);
   const auto blocks = static_cast<std::uint32_t>(setting.parameters.take("blocks", 1, 1, 1 << 20));
   return kernel_job({setting, read_strided, block_threads, 0},
@@ -243,7 +223,7 @@ __global__ void encrypt_ctr(const uint4* in, uint4* out, std::size_t count, cons
 }
 
 template <Place ThePlace, unsigned Count>
-std::unique_ptr<Job> encryption(const Setting& setting) {
+Job encryption(const Setting& setting) {
   constexpr auto kernel = encrypt_ctr<ThePlace, Count>;
   const CounterKey host(setting);
   Secret<KernelKey> key;
@@ -255,7 +235,7 @@ std::unique_ptr<Job> encryption(const Setting& setting) {
         check_blocks(data);
         const std::size_t count = data.in_len / 16;
         launch(kernel, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out),
-               count, *key, object_of(texture));
+               count, *key, *texture);
       });
 }
 

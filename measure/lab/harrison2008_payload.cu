@@ -9,14 +9,10 @@
 #include "harrison2008_payload.hpp"
 
 #include <limits>
+#include <memory>
 
 #include "core/error.hpp"
 #include "tables.hpp"
-
-#if WARPCIPHER_HAS_CUDA
-#include "gpu.cuh"
-#include "table_rounds.cuh"
-#endif
 
 namespace warpcipher::lab {
 namespace {
@@ -117,8 +113,8 @@ class Payload {
   SecretBytes streams_;
 };
 
-std::unique_ptr<Job> serialisation(const Setting& setting) {
-  return host_job([payload = std::make_unique<Payload>(setting)](const Data& data) {
+Job serialisation(const Setting& setting) {
+  return host_job([payload = std::make_shared<Payload>(setting)](const Data& data) {
     check_len("out", data.out_len, {payload->streams().size()});
     payload->serialise();
     std::memcpy(data.out, payload->streams().data(), data.out_len);
@@ -226,30 +222,30 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
 }
 
 template <bool Striped>
-std::unique_ptr<Job> payload_job(const Setting& setting) {
-  auto made = std::make_unique<Payload>(setting);
-  const Mapping mapping(made->threads(), Striped,
+Job payload_job(const Setting& setting) {
+  const auto payload = std::make_shared<Payload>(setting);
+  const Mapping mapping(payload->threads(), Striped,
                         static_cast<std::uint32_t>(setting.parameters.take("multiprocessors", 16, 1, 1024)));
-  const auto memory = std::make_shared<const DeviceMemory>(setting.device, made->streams().size(), true);
-  return kernel_job(
-      {setting, run_payload, block_threads, sizeof(Tables)},
-      [payload = std::move(made), mapping, memory](const Launch& launch, const Data& data, Stream stream) {
-        check_len("in", data.in_len, {payload->in_len()});
-        check_len("out", data.out_len, {payload->out_len()});
-        const DeviceScope scope(launch.device);
-        payload->serialise();
-        const SecretBytes& streams = payload->streams();
-        cuda::check(cudaMemcpyAsync(memory->data(), streams.data(), streams.size(), cudaMemcpyHostToDevice,
-                                    static_cast<cudaStream_t>(stream)),
-                    "copy a payload's streams");
-        const auto* const bytes = memory->as<const std::uint8_t>();
-        const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
-                                reinterpret_cast<const std::uint32_t*>(bytes + payload->schedules_at()),
-                                reinterpret_cast<const std::uint32_t*>(bytes + payload->index_at()),
-                                static_cast<std::uint32_t>(payload->count())};
-        launch(run_payload, std::size_t{mapping.blocks} * block_threads, stream,
-               reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), on_device, mapping);
-      });
+  const auto memory = std::make_shared<const DeviceMemory>(setting.device, payload->streams().size(), true);
+  return kernel_job({setting, run_payload, block_threads, sizeof(Tables)},
+                    [payload, mapping, memory](const Launch& launch, const Data& data, Stream stream) {
+                      check_len("in", data.in_len, {payload->in_len()});
+                      check_len("out", data.out_len, {payload->out_len()});
+                      const DeviceScope scope(launch.device);
+                      payload->serialise();
+                      const SecretBytes& streams = payload->streams();
+                      cuda::check(cudaMemcpyAsync(memory->data(), streams.data(), streams.size(),
+                                                  cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
+                                  "copy a payload's streams");
+                      const auto* const bytes = memory->as<const std::uint8_t>();
+                      const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
+                                              reinterpret_cast<const std::uint32_t*>(bytes + payload->schedules_at()),
+                                              reinterpret_cast<const std::uint32_t*>(bytes + payload->index_at()),
+                                              static_cast<std::uint32_t>(payload->count())};
+                      launch(run_payload, std::size_t{mapping.blocks} * block_threads, stream,
+                             reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), on_device,
+                             mapping);
+                    });
 }
 
 #endif

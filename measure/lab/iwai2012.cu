@@ -17,11 +17,6 @@
 // Timing: lookups in shared memory collide, and in constant memory serialise, according to the data. Not constant time.
 #include "tables.hpp"
 
-#if WARPCIPHER_HAS_CUDA
-#include "gpu.cuh"
-#include "table_rounds.cuh"
-#endif
-
 namespace warpcipher::lab {
 namespace {
 
@@ -208,7 +203,7 @@ constexpr Kernel kernel() {
 
 // blocks: of threads; 0: as many as the text needs, so that no thread turns twice.
 template <auto... Choices>
-std::unique_ptr<Job> make(const Setting& setting) {
+Job make(const Setting& setting) {
   using P = Policy<Choices...>;
   const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024, 32));
   const auto blocks = static_cast<std::size_t>(setting.parameters.take("blocks", 60, 0, 0x7fffffff));

@@ -19,6 +19,18 @@ std::string joined(const Range& names) {
   return text.empty() ? "none" : text;
 }
 
+// The entry of that name.
+template <class List>
+const auto& find(const List& list, std::string_view name, const char* what, const std::string& where = "") {
+  std::vector<std::string_view> names;
+  for (const auto& entry : list) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  throw Error(Status::invalid_argument,
+              "no " + std::string(what) + " '" + std::string(name) + "'" + where + ": there are " + joined(names));
+}
+
 }  // namespace
 
 std::int64_t Parameters::take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most,
@@ -57,31 +69,17 @@ std::span<const Paper> papers() {
   return list;
 }
 
-const Paper& find_paper(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Paper& paper : papers()) {
-    if (paper.name == name) return paper;
-    names.emplace_back(paper.name);
-  }
-  throw Error(Status::invalid_argument, "no paper '" + std::string(name) + "': there are " + joined(names));
-}
+const Paper& find_paper(std::string_view name) { return find(papers(), name, "paper"); }
 
-std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting) {
-  std::vector<std::string> names;
-  for (const Variant& entry : find_paper(paper).variants) {
-    if (entry.name == variant) {
-      if (!entry.make) {
-        throw Error(Status::engine_unavailable, "variant '" + std::string(variant) + "' of " + std::string(paper) +
-                                                    " cannot run here: " + std::string(entry.absent));
-      }
-      std::unique_ptr<Job> job = entry.make(setting);
-      setting.parameters.check_all_taken();
-      return job;
-    }
-    names.emplace_back(entry.name);
+Job make_job(std::string_view paper, std::string_view variant, const Setting& setting) {
+  const Variant& entry = find(find_paper(paper).variants, variant, "variant", " of " + std::string(paper));
+  if (!entry.make) {
+    throw Error(Status::engine_unavailable, "variant '" + std::string(variant) + "' of " + std::string(paper) +
+                                                " cannot run here: " + std::string(entry.absent));
   }
-  throw Error(Status::invalid_argument,
-              "no variant '" + std::string(variant) + "' of " + std::string(paper) + ": there are " + joined(names));
+  Job job = entry.make(setting);
+  setting.parameters.check_all_taken();
+  return job;
 }
 
 void check_blocks(const Data& data) {

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,40 +60,26 @@ struct Data {
 // Named figures, such as the registers of a thread.
 using Facts = std::vector<std::pair<std::string, std::int64_t>>;
 
-class Job {
- public:
-  virtual ~Job() = default;
-
-  // Returns when the work is done on a CPU, or enqueued on a stream of the job's GPU. Throws Error.
-  virtual void run(const Data& data, Stream stream) = 0;
-
-  // The runtime's figures of the kernel. Empty for the CPU.
-  virtual Facts facts() const { return {}; }
+// A variant made ready. run: returns when the work is done on a CPU, or enqueued on a stream of the job's GPU; throws
+// Error. facts: the runtime's figures of the kernel; none for the CPU.
+struct Job {
+  std::function<void(const Data&, Stream)> run;
+  std::function<Facts()> facts = [] { return Facts(); };
 };
 
 struct Variant {
   std::string_view name;
   std::string_view description;
   bool needs_gpu;
-  bool constant_time;                            // false: its time depends on keys or data
-  std::unique_ptr<Job> (*make)(const Setting&);  // nullptr: not in this build, for the reason in `absent`
+  bool constant_time;           // false: its time depends on keys or data
+  Job (*make)(const Setting&);  // nullptr: not in this build, for the reason in `absent`
   std::string_view absent = "this build has no CUDA";
 };
 
 // A job of the CPU that a function does.
 template <class Run>
-class HostJob final : public Job {
- public:
-  explicit HostJob(Run run) : run_(std::move(run)) {}
-  void run(const Data& data, Stream) override { run_(data); }
-
- private:
-  Run run_;
-};
-
-template <class Run>
-std::unique_ptr<Job> host_job(Run run) {
-  return std::make_unique<HostJob<Run>>(std::move(run));
+Job host_job(Run run) {
+  return {[run = std::move(run)](const Data& data, Stream) { run(data); }};
 }
 
 // A variant that needs a GPU, whose `make` only a build with CUDA has.
@@ -116,7 +102,7 @@ std::span<const Paper> papers();
 
 // Throws Error{invalid_argument} for unknown names, Error{engine_unavailable} for a variant that this build lacks.
 const Paper& find_paper(std::string_view name);
-std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting);
+Job make_job(std::string_view paper, std::string_view variant, const Setting& setting);
 
 // One function a paper, in the paper's file; some have a part in a file of its own.
 std::vector<Variant> billava2022();

@@ -20,13 +20,7 @@
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
-#include "lab.hpp"
 #include "tables.hpp"
-
-#if WARPCIPHER_HAS_CUDA
-#include "gpu.cuh"
-#include "table_rounds.cuh"
-#endif
 
 namespace warpcipher::lab {
 namespace {
@@ -48,12 +42,12 @@ void check_message(const Data& data) {
 }
 
 // The paper's single-threaded CPU code.
-std::unique_ptr<Job> one_thread(const Setting& setting) {
+Job one_thread(const Setting& setting) {
   return host_job([keys = decryption_keys(setting)](const Data& data) {
     check_message(data);
     for (std::size_t i = 0; i < data.out_len; i += 16) {
       std::uint8_t block[16];
-      decrypt_block(*keys, data.in + iv_len + i, block);
+      crypt_block<true>(*keys, data.in + iv_len + i, block);
       xor_bytes(data.out + i, block, data.in + i, 16);
     }
   });
@@ -158,7 +152,7 @@ struct Grid {
 // A thread has Bytes of the text. Data are as long as the grid covers; the parameter `text` says how much of it is
 // text. The rest is decrypted too and not used.
 template <Kernel TheKernel, std::uint32_t Bytes, std::uint32_t SharedAThread>
-std::unique_ptr<Job> make(const Setting& setting) {
+Job make(const Setting& setting) {
   const auto threads = static_cast<std::uint32_t>(setting.parameters.take("threads", 256, 32, 1024, 32));
   const auto text_len = static_cast<std::size_t>(setting.parameters.take("text", 0, 0, std::int64_t{1} << 40));
   return kernel_job({setting, TheKernel, threads, std::size_t{threads} * SharedAThread},

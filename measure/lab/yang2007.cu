@@ -15,15 +15,13 @@
 #include "yang2007_search.hpp"
 
 #include <cstring>
+#include <memory>
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
-#include "lab.hpp"
-
-#if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
-#endif
+#include "lab.hpp"
 
 namespace warpcipher::lab {
 namespace {
@@ -122,7 +120,7 @@ Match search_on_host(const Task<Aes>& task, const Range& range) {
 }
 
 template <class Cipher>
-std::unique_ptr<Job> search_by_host(const Setting& setting) {
+Job search_by_host(const Setting& setting) {
   return host_job([task = Task<Cipher>(setting)](const Data& data) {
     Secret<Range> range = task.range;
     for (range->thread = 0; range->thread < task.threads(data, 1); ++range->thread) {
@@ -210,7 +208,7 @@ template <class Cipher>
 using Kernel = void (*)(Match* out, std::uint32_t iterations, typename Cipher::Known known, Range range);
 
 template <class Cipher, Kernel<Cipher> TheKernel, std::size_t SharedLen>
-std::unique_ptr<Job> search(const Setting& setting) {
+Job search(const Setting& setting) {
   return kernel_job({setting, TheKernel, block_threads, SharedLen},
                     [task = Task<Cipher>(setting)](const Launch& launch, const Data& data, Stream stream) {
                       launch(TheKernel, task.threads(data, block_threads), stream, reinterpret_cast<Match*>(data.out),
@@ -218,7 +216,7 @@ std::unique_ptr<Job> search(const Setting& setting) {
                     });
 }
 
-std::unique_ptr<Job> search_in_advance(const Setting& setting) {
+Job search_in_advance(const Setting& setting) {
   const Task<Aes> task(setting);
   const auto threads =
       static_cast<std::uint32_t>(setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20, block_threads));

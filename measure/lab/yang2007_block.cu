@@ -8,12 +8,10 @@
 // are not here.
 //
 // Timing: how many cache lines a lookup touches depends on the data. Not constant time.
+#include <memory>
+
 #include "core/error.hpp"
 #include "tables.hpp"
-
-#if WARPCIPHER_HAS_CUDA
-#include "gpu.cuh"
-#endif
 
 namespace warpcipher::lab {
 namespace {
@@ -193,7 +191,7 @@ std::shared_ptr<const DeviceMemory> xor_tables(const Setting& setting) {
   return std::make_shared<const DeviceMemory>(setting.device, tables.data(), tables_len);
 }
 
-std::unique_ptr<Job> by_integers(const Setting& setting) {
+Job by_integers(const Setting& setting) {
   return kernel_job({setting, decrypt_integer, block_threads, 0},
                     [keys = ecb_keys<true>(setting)](const Launch& launch, const Data& data, Stream stream) {
                       check_blocks(data);
@@ -204,7 +202,7 @@ std::unique_ptr<Job> by_integers(const Setting& setting) {
 }
 
 template <Xor How>
-std::unique_ptr<Job> by_floats(const Setting& setting) {
+Job by_floats(const Setting& setting) {
   return kernel_job({setting, decrypt_float<How>, block_threads, 0},
                     [keys = ecb_keys<true>(setting), tables = xor_tables(setting)](const Launch& launch,
                                                                                    const Data& data, Stream stream) {
@@ -216,7 +214,7 @@ std::unique_ptr<Job> by_floats(const Setting& setting) {
 }
 
 template <Xor How>
-std::unique_ptr<Job> xors(const Setting& setting) {
+Job xors(const Setting& setting) {
   check_len("key", setting.key.size(), {0});
   check_len("iv", setting.iv.size(), {0});
   const auto turns = static_cast<std::uint32_t>(setting.parameters.take("xors", 1024, 1, 1 << 30));

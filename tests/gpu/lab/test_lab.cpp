@@ -79,13 +79,13 @@ Bytes random_bytes(std::size_t len) {
 Bytes run(const Call& call, const Bytes& in, std::size_t out_len) {
   const bool on_gpu = find(call).needs_gpu;
   Parameters parameters(call.parameters);
-  const std::unique_ptr<Job> job = make_job(call.paper, call.variant, {call.key, call.iv, parameters, 0});
+  const Job job = make_job(call.paper, call.variant, {call.key, call.iv, parameters, 0});
   Guarded source(in, on_gpu);
   Guarded target(Bytes(out_len, 0xc3), on_gpu);
-  job->run({source.data(), in.size(), target.data(), out_len}, nullptr);
+  job.run({source.data(), in.size(), target.data(), out_len}, nullptr);
   if (on_gpu) must(cudaDeviceSynchronize());
   if (source.content() != in) throw Error(Status::engine_failure, "changed its input");
-  if (on_gpu && job->facts().empty()) throw Error(Status::engine_failure, "tells no facts");
+  if (on_gpu && job.facts().empty()) throw Error(Status::engine_failure, "tells no facts");
   return target.content();
 }
 
