@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import warpcipher as wc
-from warpcipher_measure.program import Program, by_turns
+from warpcipher_measure.program import Actions, Program, by_turns
 
 try:
     import cupy as arrays
@@ -67,7 +66,7 @@ class Texts:
             "key_index": np.arange(count, dtype="u4") if own_keys else None,
         }
 
-    def actions(self) -> dict[str, Callable[[], object]]:
+    def actions(self) -> Actions:
         keys: Any = [wc.Key(self.info.name, key.tobytes()) for key in self.keys]
         keys = keys if len(keys) > 1 else keys[0]
         run = partial(wc.run_columns, self.info.name, "encrypt", out=self.target, engine=ENGINE)
@@ -105,10 +104,8 @@ class Texts:
     def check(self) -> None:
         """The first message, one in the middle and the last, by the reference engine."""
         for i in (0, self.count // 2, self.count - 1):
-            text, found = (
-                bytes(self.text(array, i, size).tolist())
-                for array, size in ((self.source, self.size), (self.target, self.written))
-            )
+            text = bytes(self.text(self.source, i, self.size).tolist())
+            found = bytes(self.text(self.target, i, self.written).tolist())
             batch = wc.Batch("reference")
             made = batch.add(self.info.name, "encrypt", self.key(i), text, **self.message(i))
             batch.run()

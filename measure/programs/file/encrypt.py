@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ def main() -> None:
     program.option("--mib", type=int, default=1024, help="size of the file")
     program.option("--folder", type=Path, required=True, help="on a tmpfs")
     options = program.parse()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        taken = measure(Path(folder), options.mib, options.repetitions)
+    with program.folder() as folder:
+        taken = measure(folder, options.mib, options.repetitions)
     program.rates(taken, options.mib / 1024, "GiB/s")
     program.finish(size=f"{options.mib} MiB", residence="tmpfs to tmpfs")
 

@@ -62,10 +62,10 @@ void measure(const Algorithm& algorithm, Direction direction, std::size_t len) {
     }
   }
   for (std::size_t f = 0; f < forms.size(); ++f) {
-    std::sort(seconds[f].begin(), seconds[f].end());
     const double gigabytes = static_cast<double>(len) / 1e9;
     std::printf("  %s %.2f (%.2f)", forms[f] != nullptr ? forms[f]->name : "libcrypto",
-                gigabytes / seconds[f][turns / 2], gigabytes / seconds[f][0]);
+                gigabytes / bench::median(seconds[f]),
+                gigabytes / *std::min_element(seconds[f].begin(), seconds[f].end()));
   }
   std::puts("");
 }

@@ -12,13 +12,13 @@ import select
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import warpcipher as wc
 from warpcipher import kv
-from warpcipher_measure.program import Program, by_turns, named, ratio
+from warpcipher_measure.program import Actions, Program, by_turns, named, ratio
 
 OBJECT = 4 << 20
 KEY = bytes(range(32))
@@ -55,7 +55,7 @@ def main() -> None:
     program.finish(size=f"{options.mib} MiB in host memory")
 
 
-def vault_actions(algorithm: Any, size: int) -> dict[str, Callable[[], object]]:
+def vault_actions(algorithm: Any, size: int) -> Actions:
     """Blocks of an 8B model: 32 layers, 8 heads of 128, 16 tokens, 16 bits; 2 MiB each."""
     count = size >> 21
     layers = [np.ones((2 * count, 2, 16, 8, 128), np.uint16) for _ in range(32)]
@@ -105,7 +105,7 @@ class OnGpu:
         self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         self.device = torch.empty_like(self.host, device=device)
 
-    def actions(self) -> dict[str, Callable[[], object]]:
+    def actions(self) -> Actions:
         def gather() -> None:
             parts = [tensor[self.index].view(self.count, -1) for tensor in self.tensors]
             found = self.torch.cat(parts, 1).view(self.torch.uint8)
@@ -114,64 +114,48 @@ class OnGpu:
         def seal(vault: kv.Vault, out: Any) -> None:
             vault.seal(self.blocks, self.ids, out, identity=self.who)
 
-        def seal_and_open(vault: kv.Vault, out: Any) -> Callable[[], None]:
-            seal(vault, out)
-            self.wait()
+        def open_all(vault: kv.Vault, sealed: Any) -> None:
+            if vault.open(sealed, self.blocks, self.ids, identity=self.who):
+                raise RuntimeError("a block is missing")
 
-            def open_all() -> None:
-                if vault.open(out, self.blocks, self.ids, identity=self.who):
-                    raise RuntimeError("a block is missing")
-
-            return open_all
-
-        actions: dict[str, Callable[[], object]] = {
+        actions: Actions = {
             "gather and copy, not encrypted": gather,
-            "copy alone": lambda: self.plain.copy_(self.gathered, non_blocking=True),
+            "copy alone": partial(self.plain.copy_, self.gathered, non_blocking=True),
         }
         lengths = np.full(self.count, self.blocks.size, np.uint64)
         places = np.arange(self.count, dtype=np.uint64) * np.uint64(len(self.device) // self.count)
         ivs = np.arange(3 * self.count, dtype=np.uint32).tobytes()
         for vault in self.vaults:
             key = wc.Key(vault.algorithm, KEY[: 16 if "128" in vault.algorithm else 32])
-            actions[f"gathered before, {vault.algorithm}, device memory"] = lambda key=key: (
-                wc.run_columns(
-                    key.algorithm,
-                    "encrypt",
-                    key,
-                    self.gathered,
-                    lengths=lengths,
-                    ivs=ivs,
-                    out=self.device,
-                    out_offsets=places,
-                )
+            actions[f"gathered before, {vault.algorithm}, device memory"] = partial(
+                wc.run_columns,
+                *(key.algorithm, "encrypt", key, self.gathered),
+                **{"lengths": lengths, "ivs": ivs, "out": self.device, "out_offsets": places},
             )
             for where, out in (("page-locked memory", self.host), ("device memory", self.device)):
                 name = f"{vault.algorithm}, {where}"
-                actions[f"seal {name}"] = lambda vault=vault, out=out: seal(vault, out)
+                actions[f"seal {name}"] = partial(seal, vault, out)
                 own = out.clone() if where == "device memory" else out.clone().pin_memory()
-                actions[f"open {name}"] = seal_and_open(vault, own)
+                seal(vault, own)
+                self.wait()
+                actions[f"open {name}"] = partial(open_all, vault, own)
         return actions
 
-    def one_block(self) -> dict[str, Callable[[], object]]:
+    def one_block(self) -> Actions:
         """Latency, from the call until it is in page-locked memory, or back."""
         who = self.who._replace(hashes=self.who.hashes[:1])
         size = self.vaults[0].sealed_size(self.blocks)
-        actions: dict[str, Callable[[], object]] = {
-            "one block, copy alone": lambda: self.plain[:1].copy_(
-                self.gathered[:1], non_blocking=True
-            )
-        }
+        copy = partial(self.plain[:1].copy_, self.gathered[:1], non_blocking=True)
+        actions: Actions = {"one block, copy alone": copy}
         for vault in self.vaults:
             out = self.torch.empty(size, dtype=self.torch.uint8, pin_memory=True)
             vault.seal(self.blocks, [1], out, identity=who)
             self.wait()
             other = out.clone().pin_memory()
-            actions[f"one block, seal {vault.algorithm}"] = lambda vault=vault, out=other: (
-                vault.seal(self.blocks, [0], out, identity=who)
-            )
-            actions[f"one block, open {vault.algorithm}"] = lambda vault=vault, out=out: vault.open(
-                out, self.blocks, [0], identity=who
-            )
+            seal = partial(vault.seal, self.blocks, [0], other, identity=who)
+            actions[f"one block, seal {vault.algorithm}"] = seal
+            open_one = partial(vault.open, out, self.blocks, [0], identity=who)
+            actions[f"one block, open {vault.algorithm}"] = open_one
         return actions
 
     def slower_by(self) -> list[float]:
@@ -217,7 +201,7 @@ class OnGpu:
         return found
 
 
-def serde_actions(bits: int, count: int) -> list[dict[str, Callable[[], object]]]:
+def serde_actions(bits: int, count: int) -> list[Actions]:
     import torch
     from lmcache.v1 import memory_management as memory
     from lmcache.v1.distributed import serde

@@ -5,13 +5,12 @@ of batches of keys, and answers over a table beside reading it. On a GPU, or on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import warpcipher as wc
 from warpcipher import prg
 from warpcipher.prg import dpf
-from warpcipher_measure.program import Arrays, Program, by_turns
+from warpcipher_measure.program import Actions, Arrays, Program, by_turns
 
 TREES: tuple[Any, ...] = ("aes-128-mmo", "aes-128-half")
 GROUPS: tuple[tuple[Any, int], ...] = (("gf2", 0), ("u32", 0), ("u32", 2))
@@ -28,13 +27,13 @@ def main() -> None:
     arrays = Arrays(options.device)
     on_host, empty = arrays.on_host, arrays.zeros
 
-    def turns(actions: dict[str, Callable[[], object]], calls: int = 1) -> Any:
+    def turns(actions: Actions, calls: int = 1) -> Any:
         return by_turns(actions, options.repetitions, calls=calls, wait=arrays.wait)
 
     count = 1 << (options.seeds or (14 if on_host else 26))
     seeds, children = empty(16 * count), empty(32 * count)
     text, cipher = empty(32 * count), wc.Cipher("aes-128-ecb", bytes(16))
-    actions: dict[str, Callable[[], object]] = {
+    actions: Actions = {
         f"expand, {name}": lambda name=name: prg.expand(seeds, name, out=children)
         for name in dpf.PRGS
     }
@@ -46,7 +45,7 @@ def main() -> None:
     for group, more in GROUPS:
         width = 1 << (BITS - 3) if group == "gf2" else 4 << (BITS + more)
         shares = empty(at_once * width)
-        shares_of: dict[str, Callable[[], object]] = {}
+        shares_of: Actions = {}
         for name in TREES:
             keys: Any = dpf.generate(range(at_once), None, BITS + more, group=group, prg=name)[0]
             what = f"all shares of 2^{BITS + more} points, {group}, {at_once} keys, {name}"
@@ -57,9 +56,7 @@ def main() -> None:
     size = (options.table or (256 if on_host else 1024)) << 20
     table = empty(size)
     bits = (size // RECORD - 1).bit_length()
-    answers: dict[str, Callable[[], object]] = {
-        "reading the table once": table.view(arrays.library.int64).sum
-    }
+    answers: Actions = {"reading the table once": table.view(arrays.library.int64).sum}
     for queries, name in ((1, TREES[0]), (8, TREES[0]), (64, TREES[0]), (64, TREES[1])):
         keys = dpf.generate(range(queries), None, bits, prg=name)[0]
         answers[f"answers of {queries}, {name}"] = lambda k=keys: dpf.answer(k, table, RECORD)

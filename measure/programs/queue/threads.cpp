@@ -4,9 +4,6 @@
 // waits for one half of them while the other is in flight, so that it is woken once for many. A latency is the
 // time from before wc_queue_submit() until the callback.
 //
-//   queue_threads [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] [--in-flight N]
-//                 [--delay US] [--seconds S] [--rounds N] [--pageable] [--calls] [--batch]
-//
 // Printed are medians over rounds, and of rates the least and the most too. --calls: by turns with as many threads that
 // call wc_seal (or wc_encrypt) for each message; the ratio is of neighbours. --batch: no queue; all that the
 // threads have in flight is one batch of one caller. --pageable: not page-locked, as memory is without a GPU.
@@ -16,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -35,28 +33,19 @@ constexpr std::size_t tag_len = 16;
 
 // One that half a second measures: in 50 ms the one stop that the first page-locked memory costs would be half of it.
 struct Options {
-  explicit Options(warpcipher::bench::Arguments words)
-      : engine(words.take<std::string>("--engine", "cuda")),
-        algorithm(words.take<std::string>("--algorithm", "aes-128-gcm")),
-        threads(words.take<std::size_t>("--threads", 16)),
-        size(words.take("--size", std::size_t{16} << 10)),
-        window(words.take<std::size_t>("--window", 64)),
-        in_flight(words.take<std::size_t>("--in-flight", 0)),  // 0: the queue's own number
-        delay(words.take<std::uint64_t>("--delay", 200)),
-        seconds(words.take("--seconds", 0.5)),
-        rounds(words.take<std::size_t>("--rounds", 5)),
-        pageable(words.take("--pageable", false)),
-        calls(words.take("--calls", false)),
-        batch(words.take("--batch", false)) {
-    words.rest();
-  }
-
-  const std::string engine, algorithm;
-  const std::size_t threads, size, window, in_flight;
-  const std::uint64_t delay;
-  const double seconds;
-  const std::size_t rounds;
-  const bool pageable, calls, batch;
+  warpcipher::bench::Arguments words;
+  const std::string engine = words.take<std::string>("--engine", "cuda");
+  const std::string algorithm = words.take<std::string>("--algorithm", "aes-128-gcm");
+  const std::size_t threads = words.take<std::size_t>("--threads", 16);
+  const std::size_t size = words.take("--size", std::size_t{16} << 10);
+  const std::size_t window = words.take<std::size_t>("--window", 64);
+  const std::size_t in_flight = words.take<std::size_t>("--in-flight", 0);  // the queue's own number
+  const std::uint64_t delay = words.take<std::uint64_t>("--delay", 200);
+  const double seconds = words.take("--seconds", 0.5);
+  const std::size_t rounds = words.take<std::size_t>("--rounds", 5);
+  const bool pageable = words.take("--pageable", false);
+  const bool calls = words.take("--calls", false);
+  const bool batch = words.take("--batch", false);
 };
 
 using Bytes = std::unique_ptr<unsigned char, void (*)(void*)>;
@@ -216,26 +205,18 @@ using Clients = std::vector<std::unique_ptr<Client>>;
 // GB/s of text while all clients go their way for a while.
 template <class Way>
 double rate(const Options& options, Clients& clients, const Way& way) {
-  std::atomic<bool> stop{false}, failed{false};
-  std::atomic<std::uint64_t> messages{0};
-  std::vector<std::thread> threads;
+  std::atomic<bool> stop{false};
+  std::vector<std::future<std::uint64_t>> counts;
   const auto begin = Clock::now();
   for (auto& client : clients) {
-    threads.emplace_back([&] {
-      try {
-        messages += way(*client, stop);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "queue_threads: %s\n", error.what());
-        failed = true;
-      }
-    });
+    counts.push_back(std::async(std::launch::async, [&] { return way(*client, stop); }));
   }
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   stop = true;
-  for (std::thread& thread : threads) thread.join();
-  if (failed) std::exit(1);
-  return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 /
-         warpcipher::bench::seconds(begin, Clock::now());
+  std::uint64_t messages = 0;
+  for (auto& count : counts) messages += count.get();
+  const double seconds = warpcipher::bench::seconds(begin, Clock::now());
+  return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 / seconds;
 }
 
 void print(const char* what, const std::vector<double>& values, const char* unit) {
@@ -298,7 +279,8 @@ void measure_batch(const Options& options, Clients& clients) {
 
 int main(int argc, char** argv) {
   return warpcipher::bench::run_program("queue_threads", [&] {
-    const Options options({"queue_threads", argc, argv});
+    const Options options{{"queue_threads", argc, argv}};
+    options.words.rest();
     const Algorithm algorithm(options.algorithm);
     Clients clients;
     for (std::size_t i = 0; i < options.threads; ++i) {

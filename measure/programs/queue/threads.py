@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import warpcipher as wc
@@ -46,14 +47,13 @@ def run_threads(count: int, messages: int, window: int, send: Message) -> tuple[
             free.acquire()
         latencies.extend(own)
 
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    start.wait()
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - begin, sorted(latencies)
+    with ThreadPoolExecutor(count) as pool:
+        clients = [pool.submit(client, number) for number in range(count)]
+        start.wait()
+        begin = time.perf_counter()
+        for each in clients:
+            each.result()
+        return time.perf_counter() - begin, sorted(latencies)
 
 
 def main() -> None:

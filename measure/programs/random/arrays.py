@@ -13,7 +13,7 @@ import numpy as np
 import warpcipher as wc
 from warpcipher.random import Generator
 from warpcipher_measure import _native
-from warpcipher_measure.program import Arrays, Program, by_turns
+from warpcipher_measure.program import Action, Actions, Arrays, Program, by_turns
 
 BURST = 200
 """Calls for a short array of which one time is taken."""
@@ -30,7 +30,7 @@ class Fill(NamedTuple):
     in_torch: bool = True
     in_numpy: Callable[[np.random.Generator, Any], object] | None = None
 
-    def by(self, generator: Generator, array: Any) -> Callable[[], object]:
+    def by(self, generator: Generator, array: Any) -> Action:
         return partial(getattr(generator, self.method), array, *self.arguments)
 
 
@@ -60,7 +60,7 @@ UNITS = {"chacha20": 64, "aes-128-ctr": 16}
 """Bytes of the units of key streams in registers."""
 
 
-def in_registers(name: Any, units: int, sums: Any) -> Callable[[], object]:
+def in_registers(name: Any, units: int, sums: Any) -> Action:
     """Makes units of a key stream, once it is checked that some are right."""
     stream = _native.WorkStream(sums.device.index or 0)
     run = partial(stream.key_stream, name, sums=sums.data_ptr())
@@ -85,18 +85,13 @@ def main() -> None:
     philox = np.random.Generator(np.random.Philox(1))
     chacha20, aes = Generator(bytes(32)), Generator(bytes(32), algorithm="aes-256-ctr")
 
-    def turns(
-        what: str,
-        own: dict[str, Callable[[], object]],
-        peer: Callable[[], object] | None,
-        calls: int = 1,
-    ) -> Any:
+    def turns(what: str, own: Actions, peer: Action | None, calls: int = 1) -> Any:
         library = "NumPy" if arrays.on_host else "PyTorch"
         actions = own if peer is None else own | {f"{library}'s Philox": peer}
         named = {f"{what}: {name}": action for name, action in actions.items()}
         return by_turns(named, options.repetitions, wait=arrays.wait, calls=calls)
 
-    def of_peer(fill: Fill, array: Any) -> Callable[[], object] | None:
+    def of_peer(fill: Fill, array: Any) -> Action | None:
         if arrays.on_host:
             return fill.in_numpy and partial(fill.in_numpy, philox, array)
         return partial(getattr(array, fill.method), *fill.arguments) if fill.in_torch else None
@@ -120,13 +115,10 @@ def main() -> None:
     array = arrays.zeros(count, "int64")
     own = {"chacha20": lambda: chacha20.permutation_(array)}
     what = "permutation of 2^24, int64"
-    shuffled = partial(
-        philox.permutation
-        if arrays.on_host
-        else partial(arrays.library.randperm, **arrays.options),
-        count,
-    )
-    program.times(turns(what, own, shuffled))
+    shuffle = partial(philox.permutation, count)
+    if not arrays.on_host:
+        shuffle = partial(arrays.library.randperm, count, **arrays.options)
+    program.times(turns(what, own, shuffle))
 
     short, unkeyed = arrays.zeros(256, "float32"), Generator()
     for fill in SHORT:

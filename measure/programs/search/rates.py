@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import warpcipher as wc
@@ -37,11 +37,8 @@ class Kind:
         chance = random.Random(seed)  # the same templates each time
         cipher = self.algorithm.rpartition("-")[0]
         length, des = LENGTHS[cipher], cipher.startswith("des")
-        positions = [
-            8 * byte + bit
-            for byte in range(length)[slice(*self.within)]
-            for bit in range(7 if des else 8)
-        ]
+        known_bytes, used = range(length)[slice(*self.within)], range(7 if des else 8)
+        positions = [8 * byte + bit for byte in known_bytes for bit in used]
         bits = [chance.choice("01") for _ in range(8 * length)]
         for position in chance.sample(positions, self.unknown if unknown is None else unknown):
             bits[position] = "?"
@@ -56,6 +53,7 @@ class Kind:
         return wc.search(self.algorithm, [pair], template, engine=engine, devices=devices)
 
 
+PART = Kind("", 60, known_text=0xE0, note="3 bits a byte known")
 KINDS = {
     "des": Kind("des-ecb", 56),
     "des-ede3": Kind("des-ede3-ecb", 56, (8, 16), note="middle key unknown"),
@@ -63,13 +61,9 @@ KINDS = {
     "des-ede3-spread": Kind("des-ede3-ecb", 60, note="60 bits of three keys unknown"),
     "des-ede2": Kind("des-ede2-ecb", 112, note="both keys unknown"),
     "des-ede2-outer": Kind("des-ede2-ecb", 44, (0, 8), note="outer key unknown"),
-    "aes-128": Kind("aes-128-ecb", 60),
-    "aes-192": Kind("aes-192-ecb", 60),
-    "aes-256": Kind("aes-256-ecb", 60),
-    "aes-128-ctr-part": Kind("aes-128-ctr", 60, known_text=0xE0, note="3 bits a byte known"),
-    "aes-128-part": Kind("aes-128-ecb", 60, known_text=0xE0, note="3 bits a byte known"),
-    "aes-192-part": Kind("aes-192-ecb", 60, known_text=0xE0, note="3 bits a byte known"),
-    "aes-256-part": Kind("aes-256-ecb", 60, known_text=0xE0, note="3 bits a byte known"),
+    **{f"aes-{bits}": Kind(f"aes-{bits}-ecb", 60) for bits in (128, 192, 256)},
+    "aes-128-ctr-part": replace(PART, algorithm="aes-128-ctr"),
+    **{f"aes-{bits}-part": replace(PART, algorithm=f"aes-{bits}-ecb") for bits in (128, 192, 256)},
 }
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import warpcipher
 from pyarrow.parquet import encryption
 from warpcipher import parquet
 from warpcipher.parquet import crypto
-from warpcipher_measure.program import Program, by_turns
+from warpcipher_measure.program import Action, Actions, Program, by_turns
 
 PAGES = [1 << 20, 64 << 10, 8 << 10]
 HEADER = 31  # bytes, as pyarrow's
@@ -43,7 +41,7 @@ def main() -> None:
     options = program.parse()
     size, residence = options.mib << 20, "device memory"
 
-    def measure(actions: dict[str, Callable[[], object]], moved: int) -> None:
+    def measure(actions: Actions, moved: int) -> None:
         wait = cupy.cuda.Device().synchronize
         program.rates(by_turns(actions, options.repetitions, wait=wait), moved / 1e9)
 
@@ -53,11 +51,11 @@ def main() -> None:
             measure(decryptions(made, page), made.plain.nbytes)
     else:
         residence = f"{options.folder} to device memory"
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            path, key = Path(folder) / SEALED, os.urandom(16)
+        with program.folder() as folder:
+            path, key = folder / SEALED, os.urandom(16)
             for name, count in ROWS_OF_PAGE.items():
                 write(path, key, count, size)
-                actions = readings(Path(folder), key, name, options.threads)
+                actions = readings(folder, key, name, options.threads)
                 measure(actions, path.stat().st_size)
     program.finish(size=f"{options.mib} MiB, AES-128-GCM", residence=residence)
 
@@ -86,11 +84,10 @@ class Modules:
         begins = both(numbers * sealed_page, numbers * sealed_page + sealed_header)
         texts = begins + crypto.LENGTH + crypto.NONCE
         file_crypto = crypto.FileCrypto(crypto.GCM, b"table" + os.urandom(8))
+        pages = [min(PAGES_OF_CHUNK, count - i) for i in range(0, count, PAGES_OF_CHUNK)]
         of_chunks = [
-            file_crypto.page_aads(
-                chunk % 1000, chunk // 1000, False, min(PAGES_OF_CHUNK, count - first)
-            )
-            for chunk, first in enumerate(range(0, count, PAGES_OF_CHUNK))
+            file_crypto.page_aads(chunk % 1000, chunk // 1000, False, its)
+            for chunk, its in enumerate(pages)
         ]
         size = of_chunks[0][0].sizes[0]
         of_kinds = (b"".join(each[kind].data for each in of_chunks) for kind in (0, 1))
@@ -123,8 +120,8 @@ class Modules:
         self.open(self.device | {"ivs": self.sealed[self.nonce_index].reshape(-1)})
 
 
-def decryptions(made: Modules, page: int) -> dict[str, Callable[[], object]]:
-    actions: dict[str, Callable[[], object]] = {
+def decryptions(made: Modules, page: int) -> Actions:
+    actions: Actions = {
         f"pages of {page} bytes, columns on the GPU": made.open_by_device,
         f"pages of {page} bytes, columns on the host": lambda: made.open(made.host),
     }
@@ -139,7 +136,7 @@ def decryptions(made: Modules, page: int) -> dict[str, Callable[[], object]]:
 # --- a file ---------------------------------------------------------------------------------------
 
 
-def readings(folder: Path, key: bytes, name: str, threads: int) -> dict[str, Callable[[], object]]:
+def readings(folder: Path, key: bytes, name: str, threads: int) -> Actions:
     path, plain = folder / SEALED, folder / "plain.parquet"
     parquet.to_plain(path, key, plain)
     with parquet.open(path, key) as file:  # the first row group has the bytes that the host gets
@@ -148,7 +145,7 @@ def readings(folder: Path, key: bytes, name: str, threads: int) -> dict[str, Cal
         if bytes(one.data) != cupy.asnumpy(other.data).tobytes():
             raise SystemExit("the device has other bytes")
     target = cupy.empty(path.stat().st_size, "uint8")
-    ways: dict[str, Callable[[], object]] = {
+    ways: Actions = {
         "column_chunks": lambda: parquet.column_chunks(path, key, device=0),
         "column_chunks of the plain file": lambda: parquet.column_chunks(plain, device=0),
         f"read and copied, {threads} threads": copy_of(path, target, threads),
@@ -162,13 +159,9 @@ def write(path: Path, key: bytes, count: int, size: int) -> None:
     group = 8 << 20
     rng = np.random.default_rng(1)
     table = pa.table({f"c{i}": rng.random(group) for i in range(COLUMNS)})
-    options: dict[str, Any] = {
-        "compression": "none",
-        "use_dictionary": False,
-        "data_page_size": 8 * count,
-        "write_batch_size": count,
-        "encryption_properties": encryption.create_encryption_properties(key),
-    }
+    options: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    options |= {"data_page_size": 8 * count, "write_batch_size": count}
+    options["encryption_properties"] = encryption.create_encryption_properties(key)
     if "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters:
         options["max_rows_per_page"] = count
     with pq.ParquetWriter(path, table.schema, **options) as writer:
@@ -176,7 +169,7 @@ def write(path: Path, key: bytes, count: int, size: int) -> None:
             writer.write_table(table, row_group_size=group)
 
 
-def copy_of(path: Path, target: Any, threads: int) -> Callable[[], object]:
+def copy_of(path: Path, target: Any, threads: int) -> Action:
     """Reads all of a file into page-locked slots, two for each thread, and copies them on."""
     size = target.nbytes
     slots = [np.frombuffer(warpcipher.pinned(SLOT), "uint8") for _ in range(2 * threads)]
@@ -200,15 +193,14 @@ def copy_of(path: Path, target: Any, threads: int) -> Callable[[], object]:
     return run
 
 
-def by_pyarrow(path: Path, key: bytes, threads: int) -> Callable[[], object]:
+def by_pyarrow(path: Path, key: bytes, threads: int) -> Action:
     pa.set_cpu_count(threads)
 
     def run() -> object:
         properties = encryption.create_decryption_properties(key)
         table = pq.ParquetFile(path, decryption_properties=properties).read()
-        return [
-            cupy.asarray(chunk.to_numpy()) for column in table.columns for chunk in column.chunks
-        ]
+        chunks = (chunk for column in table.columns for chunk in column.chunks)
+        return [cupy.asarray(chunk.to_numpy()) for chunk in chunks]
 
     return run
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import base64
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ TENSOR = 32 << 20
 ONE = "layer0"
 MOST_SAVED = 1 << 30
 """Bytes of the model that is saved, and that cryptotensors' own loader reads."""
+
+PARTS = (("one tensor", False), ("its columns", True))
 
 Action = Callable[[], Any]
 
@@ -49,8 +51,8 @@ def main() -> None:
     program.option("--beside", nargs="*", default=[], help="GPUs that load at once: cuda:1")
     options = program.parse()
     count = max(1, (options.mib << 20) // TENSOR)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        Bench(program, options.device).run(Path(folder), count, options.beside)
+    with program.folder() as folder:
+        Bench(program, options.device).run(folder, count, options.beside)
     residence = f"{options.folder} to {options.device}"
     program.finish(size=f"{count} tensors of {TENSOR >> 20} MiB", residence=residence)
 
@@ -63,9 +65,9 @@ class Bench:
         self._framework = "np" if self._on_host else "pt"
         self._peer = "numpy" if self._on_host else "torch"
         self._key, self._seed = os.urandom(32), os.urandom(32)
-        self._pair = weights.CryptotensorsKey(
-            self._key, sign=self._seed, key_id="enc", sign_key_id="sign"
-        )
+        ids = {"key_id": "enc", "sign_key_id": "sign"}
+        self._pair = weights.CryptotensorsKey(self._key, sign=self._seed, **ids)
+        self._keys = {"plain": None, "cobblestone-256": self._key, "cryptotensors": self._pair}
         # Equal tensors, in memory of their own in every file: making them takes no minute.
         rng = np.random.default_rng(0)
         self._tensor = rng.integers(0, 256, (1024, TENSOR >> 10), dtype=np.uint8)
@@ -83,12 +85,12 @@ class Bench:
         self._rates(self._loaders(model), model.size)
         if beside:
             devices = [self._device, *beside]
-            both = {
-                f"load {name} to {len(devices)} GPUs at once": partial(self._at_once, *one, devices)
-                for name, one in (
-                    ("plain", (model.plain, None)),
-                    ("cobblestone-256", (model.sealed, self._key)),
-                )
+            what = f"to {len(devices)} GPUs at once"
+            both: dict[str, Action] = {
+                f"load plain {what}": partial(self._at_once, model.plain, None, devices),
+                f"load cobblestone-256 {what}": partial(
+                    self._at_once, model.sealed, self._key, devices
+                ),
             }
             self._rates(both, model.size * len(devices))
         self._program.times(self._turns(self._parts(model)))
@@ -97,7 +99,7 @@ class Bench:
         folder.mkdir()
         tensors = dict.fromkeys((f"layer{i}" for i in range(count)), self._there(self._tensor))
         model = Model(count * TENSOR, folder / "plain", folder / "sealed", folder / "signed")
-        for path, key in zip(model[1:], (None, self._key, self._pair), strict=True):
+        for path, key in zip(model[1:], self._keys.values(), strict=True):
             weights.save_file(tensors, path, key)
         return model
 
@@ -121,22 +123,17 @@ class Bench:
     def _turns(self, actions: dict[str, Action]) -> dict[str, Times]:
         return by_turns(actions, self._program.options.repetitions, wait=wait, warm=0.5)
 
-    def _loader(self, path: Path, key: object) -> Action:
-        return partial(weights.load_file, path, key, self._device, self._framework)
-
     def _at_once(self, path: Path, key: object, devices: list[str]) -> None:
         with ThreadPoolExecutor(len(devices)) as pool:
-            loads = [
-                pool.submit(weights.load_file, path, key, each, self._framework) for each in devices
-            ]
-            for load in loads:
-                load.result()
+            list(
+                pool.map(lambda each: weights.load_file(path, key, each, self._framework), devices)
+            )
 
     def _loaders(self, model: Model) -> dict[str, Action]:
+        files = zip(self._keys.items(), model[1:], strict=True)
+        load = partial(weights.load_file, device=self._device, framework=self._framework)
         found = {
-            "load plain, warpcipher": self._loader(model.plain, None),
-            "load cobblestone-256, warpcipher": self._loader(model.sealed, self._key),
-            "load cryptotensors, warpcipher": self._loader(model.signed, self._pair),
+            f"load {name}, warpcipher": partial(load, path, key) for (name, key), path in files
         }
         if not self._on_host:
             with named("fastsafetensors"):
@@ -166,10 +163,9 @@ class Bench:
     def _savers(self, path: Path, count: int) -> dict[str, Action]:
         # Of memory of their own: shared memory stays in the processor's caches.
         tensors = {f"layer{i}": self._there(self._tensor.copy()) for i in range(count)}
-        keys = {"plain": None, "cobblestone-256": self._key, "cryptotensors": self._pair}
         found: dict[str, Action] = {
             f"save {name}, warpcipher": partial(weights.save_file, tensors, path, key)
-            for name, key in keys.items()
+            for name, key in self._keys.items()
         }
         with named("safetensors"):
             save = import_module(f"safetensors.{self._peer}").save_file
@@ -184,14 +180,10 @@ class Bench:
                 part = opened.get_slice(ONE)
                 return part[:, : part.get_shape()[1] // 4] if columns else part[...]
 
+        files = zip(self._keys, model[1:], self._keys.values(), strict=True)
         return {
             f"{what}, {name}": partial(read, path, key, columns)
-            for what, columns in (("one tensor", False), ("its columns", True))
-            for name, path, key in (
-                ("plain", model.plain, None),
-                ("cobblestone-256", model.sealed, self._key),
-                ("cryptotensors", model.signed, self._pair),
-            )
+            for (what, columns), (name, path, key) in product(PARTS, files)
         }
 
 

@@ -8,16 +8,19 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from .machine import look
 
-Actions = Mapping[str, Callable[[], object]]
+Action = Callable[[], object]
+Actions = dict[str, Action]
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6}
 """Of times, by what seconds are multiplied with."""
 
@@ -69,7 +72,7 @@ def by_turns(
             for timed in (False, True) if warm else (True,):
                 before()
                 wait()
-                wall, cpu = time.perf_counter(), _cpu_seconds()
+                cpu, wall = _cpu_seconds(), time.perf_counter()
                 for _ in range(calls):
                     result = action()
                 wait()
@@ -136,6 +139,12 @@ class Program:
     def parse(self) -> argparse.Namespace:
         self.options = self.parser.parse_args()
         return self.options
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A folder in the one that --folder names, which goes in the end."""
+        with tempfile.TemporaryDirectory(dir=self.options.folder) as folder:
+            yield Path(folder)
 
     def add(self, name: str, unit: str, values: list[float], note: str = "") -> Row:
         row = Row(name, unit, values, note)
