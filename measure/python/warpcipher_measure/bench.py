@@ -7,8 +7,6 @@ report = bench.run(bench.Settings(algorithms=("aes-256-gcm",), sizes=(1 << 20,))
 report.rows[0].gigabytes_per_second.median
 """
 
-from __future__ import annotations
-
 from .results import Report, Row, Spread
 from .runner import run
 from .settings import ALGORITHMS, DIRECTIONS, SIZES, Settings

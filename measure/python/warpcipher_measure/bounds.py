@@ -260,5 +260,5 @@ def _repeat(
     wait: Callable[[], object] = lambda: None,
 ) -> Spread:
     """Seconds of an action; the first, which warms up, does not count."""
-    work = timing.Work(lambda _: action(), 1, wait, None)
+    work = timing.Work(lambda _: action(), wait=wait)
     return Spread.of([clock(work, 0, 1) for _ in range(repetitions + 1)][1:])

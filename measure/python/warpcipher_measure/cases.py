@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from warpcipher._types import Direction
 
 TAG_SIZE = 16
+XTS = "-xts"
+PLACES = {"device": ("device", "pinned", "pageable"), "host": ("pageable",)}
+"""Where data lie unless that is said, for engines of each memory."""
 CHECKED_SIZE = 16 << 10
 FILE_FILLING = 4 << 20
 
@@ -80,7 +83,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftO
     if "cuda" not in settings.engines and not engines["cuda"].usable:
         leave_out(f"needs a GPU: {machine.without_gpu}", "cuda")
     for engine in (engines[name] for name in settings.engines):
-        for residence in settings.residences or _residences_for(engine):
+        for residence in settings.residences or PLACES[engine.memory]:
             place = residence, engine.name
             if leave_out(_refuse_place(engine, residence, machine), *place):
                 continue
@@ -116,9 +119,9 @@ def works_on_gpu(engine: wc.EngineInfo, residence: str) -> bool:
 def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int | None) -> int:
     """Bytes of each message of a text: as asked, else the whole where its blocks run in parallel;
     but XTS is cut into sectors. In files it is always whole."""
-    parallel = info.parallel_encrypt if direction == "encrypt" else info.parallel_decrypt
+    parallel = getattr(info, f"parallel_{direction}")
     if asked is None:
-        asked = size if parallel and not _is_xts(info) else MESSAGE
+        asked = size if parallel and not info.name.endswith(XTS) else MESSAGE
     return min(asked, size)
 
 
@@ -136,10 +139,6 @@ def cache_bytes(residence: str, machine: Machine) -> int:
     return machine.cpu.cache_bytes
 
 
-def _residences_for(engine: wc.EngineInfo) -> tuple[str, ...]:
-    return ("device", "pinned", "pageable") if engine.memory == "device" else ("pageable",)
-
-
 def _refuse_place(engine: wc.EngineInfo, residence: str, machine: Machine) -> str:
     """Why an engine cannot work on data there; empty when it can."""
     if residence == "device" and engine.memory == "host":
@@ -149,24 +148,19 @@ def _refuse_place(engine: wc.EngineInfo, residence: str, machine: Machine) -> st
     return ""
 
 
-def _is_xts(info: wc.AlgorithmInfo) -> bool:
-    return info.name.endswith("-xts")
-
-
 def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
     """Why the case cannot be measured here; empty when it can."""
     info = case.algorithm
     if info.whole_blocks and any(length % info.block_size for length in set(case.lengths)):
         return f"{info.name} takes whole blocks of {info.block_size} bytes"
-    if _is_xts(info) and min(case.lengths) < info.block_size:
+    if info.name.endswith(XTS) and min(case.lengths) < info.block_size:
         return f"{info.name} takes messages of {info.block_size} bytes or more"
     if case.residence == "file":
         return _refuse_file(case, settings)
     needed = 2 * memory.capacity_of(case.sealed_size, cache_bytes(case.residence, machine))
+    free, where = available_memory(), "host"
     if case.residence == "device":
-        free, where = 0 if machine.gpu is None else machine.gpu.free_bytes, "GPU"
-    else:
-        free, where = available_memory(), "host"
+        free, where = machine.gpu.free_bytes if machine.gpu else 0, "GPU"
     # The rest is for descriptors, for what the engine stages, and for everybody else.
     if needed > 0.8 * free:
         return f"needs {needed} bytes of {where} memory, {free} are free"
@@ -262,12 +256,8 @@ def on_files(case: Case, folder: str) -> Callable[[], None]:
         for start in range(0, case.size, FILE_FILLING):
             file.write(os.urandom(min(FILE_FILLING, case.size - start)))
     key = os.urandom(info.key_size)
-    options = formats.Options(
-        engine=case.engine.name,
-        algorithm=info.name,
-        iv=any_iv(info) or None,
-        padding="none" if info.takes_padding else "auto",
-    )
+    how: Any = {"algorithm": info.name, "padding": "none" if info.takes_padding else "auto"}
+    options = formats.Options(engine=case.engine.name, iv=any_iv(info) or None, **how)
 
     def run(do: Callable[..., object], source: Path, target: Path) -> None:
         with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,9 @@ Names = tuple[str, ...]
 ALL = "all"
 TIMELINE = "timeline"
 DEVICE = option("--device N", "The GPU.  [default: 0]", type=int, default=0)
+many = partial(option, multiple=True)
+ALGORITHM = "An algorithm, or all. May be given several times, as may the next four."
+ENGINES = "Engine to measure, or auto.  [default: all that run here except reference]"
 QUICK = option("--quick", "Small and short, to try the command; not to quote.")
 
 
@@ -32,49 +36,24 @@ def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str
     return [name for name in (*lab.PAPERS, ALL, TIMELINE) if name.startswith(incomplete)]
 
 
-def _print_line(news: object) -> None:
+def _show(news: object, *, err: bool = False) -> None:
     from . import report
 
-    click.echo(report.line(news))
+    click.echo(report.line(news), err=err)
 
 
 def _watch(news: object) -> None:
     """Standard output has the result: who watches sees the lines on standard error."""
-    from . import report
-
     if on_terminal():
-        click.echo(report.line(news), err=True)
+        _show(news, err=True)
 
 
 @command(ENGINE)
-@option(
-    "--algorithm algorithms NAME",
-    "An algorithm, or all. May be given several times, as may the next four.",
-    multiple=True,
-    shell_complete=completion.algorithms,
-)
-@option(
-    "--direction directions NAME",
-    "encrypt (default) or decrypt.",
-    multiple=True,
-    default=("encrypt",),
-)
-@option(
-    "--size sizes SIZE",
-    "Text, up to 8GiB: 16, 64KiB, or a range in steps of 4, 16..1GiB.",
-    multiple=True,
-)
-@option(
-    "--residence residences NAME",
-    "Where the data lie: device, pinned, pageable or file.",
-    multiple=True,
-)
-@option(
-    "--engine engines NAME",
-    "Engine to measure, or auto.  [default: all that run here except reference]",
-    multiple=True,
-    shell_complete=completion.engines,
-)
+@many("--algorithm algorithms NAME", ALGORITHM, shell_complete=completion.algorithms)
+@many("--direction directions NAME", "encrypt (default) or decrypt.", default=("encrypt",))
+@many("--size sizes SIZE", "Text, up to 8GiB: 16, 64KiB, or a range in steps of 4, 16..1GiB.")
+@many("--residence residences NAME", "Where the data lie: device, pinned, pageable or file.")
+@many("--engine engines NAME", ENGINES, shell_complete=completion.engines)
 @option(
     "--message SIZE",
     "Cut the text into messages of this size; by default where one message cannot fill an "
@@ -122,7 +101,7 @@ def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
     with contextlib.ExitStack() as stack:
         # Opened before measuring, so that a name that cannot be written is refused at once.
         output = None if png is None else stack.enter_context(open_output(png, force=force))
-        result = measuring.run(settings, _watch if as_json else _print_line)
+        result = measuring.run(settings, _watch if as_json else _show)
         if as_json:
             print_json(result.as_dict())
         if output is not None:
@@ -133,13 +112,12 @@ def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
 @command(ENGINE)
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_names)
 @QUICK
-@option("--set values NAME=VALUE", "A parameter of the paper; the list has them.", multiple=True)
+@many("--set values NAME=VALUE", "A parameter of the paper; the list has them.")
 @option("--repetitions N", "Timed repetitions of a figure.  [default: 7]", type=int)
 @DEVICE
 @JSON
 @option(
-    "--out DIR",
-    "Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing.",
+    "--out DIR", "Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing."
 )
 @option("-f --force", "Replace files in --out.")
 def lab(
@@ -204,32 +182,28 @@ def _values(given: tuple[str, ...]) -> dict[str, int]:
 def _list(as_json: bool) -> None:
     from . import lab as papers
 
+    known = {paper: papers.variants(paper.name).values() for paper in papers.PAPERS.values()}
     if as_json:
         entries = [
             {
-                "name": paper.name,
-                "title": paper.title,
-                "citation": paper.citation,
+                **{name: getattr(paper, name) for name in ("name", "title", "citation")},
                 "parameters": [asdict(entry) for entry in paper.parameters],
-                "variants": [asdict(entry) for entry in papers.variants(paper.name).values()],
+                "variants": [asdict(entry) for entry in variants],
             }
-            for paper in papers.PAPERS.values()
+            for paper, variants in known.items()
         ]
         print_json(entries)
         return
-    for paper in papers.PAPERS.values():
+    for paper, variants in known.items():
         click.echo(f"{paper.name}: {paper.title}\n  {paper.citation}")
-        for entry in paper.parameters:
-            click.echo(f"  {f'--set {entry.name}={entry.default}':24} {entry.text}")
-        variants = papers.variants(paper.name).values()
+        for parameter in paper.parameters:
+            given = f"--set {parameter.name}={parameter.default}"
+            click.echo(f"  {given:24} {parameter.text}")
         width = max((len(variant.name) for variant in variants), default=0)
         for variant in variants:
-            marks = (
-                "needs a GPU" if variant.needs_gpu else "",
-                "" if variant.constant_time else "not constant time",
-                variant.absent,
-            )
-            text = "; ".join((variant.description, *filter(None, marks)))
+            gpu = "needs a GPU" if variant.needs_gpu else ""
+            leaks = "" if variant.constant_time else "not constant time"
+            text = "; ".join(filter(None, (variant.description, gpu, leaks, variant.absent)))
             click.echo(f"  {variant.name:{width}} {text}")
     click.echo(f"{TIMELINE}: AES-128 on GPUs from 2005 to this one, published and measured")
 
@@ -244,17 +218,14 @@ def _write_all(report: PaperReport, folder: str, force: bool) -> None:
     from . import plots
     from .report import markdown
 
-    subtitle = plots.subtitle_of(report)
+    subtitle, name = plots.subtitle_of(report), report.paper
     contents = {
-        f"{report.paper}.md": markdown(report).encode(),
-        f"{report.paper}.json": (json.dumps(report.as_dict(), indent=2) + "\n").encode(),
-        **{
-            f"{report.paper}-{plot.name}.png": plots.drawn([plot], subtitle)
-            for plot in report.plots
-        },
+        f"{name}.md": markdown(report).encode(),
+        f"{name}.json": (json.dumps(report.as_dict(), indent=2) + "\n").encode(),
+        **{f"{name}-{it.name}.png": plots.drawn([it], subtitle) for it in report.plots},
     }
-    for name, data in contents.items():
-        path = os.path.join(folder, name)  # noqa: PTH118
+    for file, data in contents.items():
+        path = os.path.join(folder, file)  # noqa: PTH118
         with open_output(path, force=force) as output:
             output.write_all(data, None)
         click.echo(shown(path))

@@ -10,8 +10,6 @@ Kernels here follow the papers: most take a time that depends on keys and data. 
 measuring, never for secrets, and nothing else in the package uses them.
 """
 
-from __future__ import annotations
-
 from .papers import PAPERS
 from .report import markdown
 from .results import PaperReport as Report
@@ -21,16 +19,8 @@ from .runner import run_paper as run
 from .session import Session, variants
 from .settings import LabSettings as Settings
 
+# fmt: off
 __all__ = [
-    "PAPERS",
-    "Plot",
-    "Report",
-    "Series",
-    "Session",
-    "Settings",
-    "Table",
-    "find_paper",
-    "markdown",
-    "run",
-    "variants",
+    "PAPERS", "Plot", "Report", "Series", "Session", "Settings", "Table", "find_paper", "markdown",
+    "run", "variants",
 ]

@@ -20,14 +20,8 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _ASSUMED_CACHE = 32 << 20
 
 GPU_STATE = (
-    "driver_version",
-    "clocks.sm",
-    "clocks.max.sm",
-    "clocks.mem",
-    "power.draw",
-    "power.limit",
-    "temperature.gpu",
-    "clocks_event_reasons.active",
+    *("driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit"),
+    *("temperature.gpu", "clocks_event_reasons.active"),
 )
 """Fields of nvidia-smi."""
 
@@ -36,25 +30,15 @@ def look(device: int) -> Machine:
     """This machine. ValueError: there are GPUs, but none of that number."""
     engines = {entry.name: entry for entry in wc.engines()}
     cuda = engines["cuda"]
-    gpu = None
+    gpu, reason = None, cuda.reason
     if cuda.usable:
-        facts = _native.device_facts(device)
+        facts, reason = _native.device_facts(device), ""
         gpu = Gpu(**facts, state_before=gpu_state(facts["bus_id"]))
-    cpu = Cpu(
-        model=_cpu_model(),
-        cores=cores(),
-        cache_bytes=_cache_bytes(),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        clock_mhz=cpu_clock_mhz(),
-        libcrypto="; ".join(engines["cpu"].devices) or engines["cpu"].reason,
-    )
-    return Machine(
-        system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        python=platform.python_version(),
-        cpu=cpu,
-        gpu=gpu,
-        without_gpu="" if cuda.usable else cuda.reason,
-    )
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    libcrypto = "; ".join(engines["cpu"].devices) or engines["cpu"].reason
+    cpu = Cpu(_cpu_model(), cores(), _cache_bytes(), size, cpu_clock_mhz(), libcrypto)
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return Machine(system, platform.python_version(), cpu, gpu, reason)
 
 
 def cores() -> int:
@@ -79,25 +63,20 @@ def gpu_state(bus_id: str) -> dict[str, str]:
 
 
 def available_memory() -> int:
-    """Bytes of host memory that can be taken without swapping."""
-    return _field("/proc/meminfo", "MemAvailable", 1) * 1024
+    """Bytes of host memory that can be taken without swapping; 0 where Linux does not say."""
+    found = _fields("/proc/meminfo", "MemAvailable")
+    return int(found[0].split()[0]) * 1024 if found else 0
 
 
 def cpu_clock_mhz() -> float | None:
     """The mean clock of all cores now, as Linux gives it; None where it does not."""
-    clocks = [
-        float(line.partition(":")[2])
-        for line in _lines("/proc/cpuinfo")
-        if line.startswith("cpu MHz")
-    ]
+    clocks = [float(value) for value in _fields("/proc/cpuinfo", "cpu MHz")]
     return sum(clocks) / len(clocks) if clocks else None
 
 
 def _cpu_model() -> str:
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    named = _fields("/proc/cpuinfo", "model name")
+    return named[0] if named else platform.processor() or platform.machine()
 
 
 def _cache_bytes() -> int:
@@ -112,18 +91,13 @@ def _cache_bytes() -> int:
     return max(sizes, default=_ASSUMED_CACHE)
 
 
-def _field(path: str, name: str, position: int) -> int:
-    for line in _lines(path):
-        if line.startswith(f"{name}:"):
-            return int(line.split()[position])
-    return 0
-
-
-def _lines(path: str) -> list[str]:
+def _fields(path: str, name: str) -> list[str]:
+    """Values of the lines "NAME: VALUE"; none where there is no such file."""
     try:
-        return Path(path).read_text().splitlines()
+        lines = Path(path).read_text().splitlines()
     except OSError:
         return []
+    return [line.partition(":")[2].strip() for line in lines if line.startswith(name)]
 
 
 def device_of(machine: Machine, engine: str) -> tuple[str, str]:

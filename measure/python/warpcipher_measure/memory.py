@@ -56,13 +56,8 @@ class DevicePart:
 
     def __init__(self, owner: DeviceMemory, start: int, size: int) -> None:
         self._owner = owner
-        self.__cuda_array_interface__ = {
-            "version": 3,
-            "shape": (size,),
-            "typestr": "|u1",
-            "strides": None,
-            "data": (owner.pointer + start, False),
-        }
+        place = {"data": (owner.pointer + start, False), "shape": (size,), "strides": None}
+        self.__cuda_array_interface__ = {"version": 3, "typestr": "|u1", **place}
 
 
 class DeviceMemory:

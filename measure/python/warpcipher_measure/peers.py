@@ -14,12 +14,14 @@ import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import warpcipher as wc
 
 from .cases import TAG_SIZE, Case, any_iv
 from .machine import cores
+from .program import Times, by_turns
 from .results import PeerRow, Spread
 
 LARGEST_MESSAGE = 1 << 20
@@ -143,37 +145,23 @@ def measure_pyca(peer: Library, case: Case, seconds: float, repetitions: int) ->
     for into in (False, True):
         own, other = pair.calls(into)
         pair.check(own, other, into)
-        rates, ratios = _by_turns(own, other, case.size, seconds, repetitions)
+        mine, theirs = _turns(own, other, seconds, repetitions)
         what = peer.version, case.algorithm.name, case.direction, case.message
-        found, ratio = Spread.of(rates), Spread.of(ratios)
+        found = Spread.of(theirs.wall).rate(case.size / 1e9)
+        ratio = Spread.of([b / a for a, b in zip(mine.wall, theirs.wall, strict=True)])
         rows.append(PeerRow("pyca", *what, 1, found, pair.shown(into), case.size, ratio))
     return rows
 
 
-def _by_turns(
-    own: Call, other: Call, size: int, seconds: float, repetitions: int
-) -> tuple[list[float], list[float]]:
-    """GB/s of `other`, and the rate of `own` over its rate, of each pair."""
-    once = max(_time(own, 1), 1e-9)
+def _turns(own: Call, other: Call, seconds: float, repetitions: int) -> tuple[Times, Times]:
+    """Times of a call of each, in turns that together take about as many seconds."""
+    begin = time.perf_counter()
+    own()
+    once = max(time.perf_counter() - begin, 1e-9)
     calls = max(1, round(IN_A_ROW / once))
-    end = time.perf_counter() + seconds
-    rates: list[float] = []
-    ratios: list[float] = []
-    while len(rates) < max(repetitions, MOST_PAIRS):
-        if len(rates) >= repetitions and time.perf_counter() > end:
-            break
-        mine, theirs = _time(own, calls), _time(other, calls)
-        rates.append(size * calls / theirs / 1e9)
-        ratios.append(theirs / mine)
-    return rates, ratios
-
-
-def _time(call: Call, calls: int) -> float:
-    turns = range(calls)
-    start = time.perf_counter()
-    for _ in turns:
-        call()
-    return time.perf_counter() - start
+    pairs = max(repetitions, min(MOST_PAIRS, int(seconds / (2 * calls * once))))
+    mine, theirs = by_turns({"mine": own, "theirs": other}, pairs, calls=calls).values()
+    return mine, theirs
 
 
 class _Pair:
@@ -214,21 +202,12 @@ class _Pair:
         if case.message < case.size:
             source, ivs = b"".join(self._texts), b"".join(self._ivs) or None
             lengths = array("Q", map(len, self._texts))
-            return lambda: wc.run_columns(
-                case.algorithm.name,
-                case.direction,
-                self._key,
-                source,
-                lengths=lengths,
-                ivs=ivs,
-                out=out,
-                engine=case.engine.name,
-            ).raise_for_status()
+            run = partial(wc.run_columns, *(case.algorithm.name, case.direction, self._key, source))
+            how: Any = {"lengths": lengths, "ivs": ivs, "out": out, "engine": case.engine.name}
+            return lambda: run(**how).raise_for_status()
         method = self._cipher.encrypt if self._encrypting else self._cipher.decrypt
         text, iv = self._texts[0], self._ivs[0] or None
-        if into:
-            return lambda: method(text, iv=iv, out=out)
-        return lambda: method(text, iv=iv)
+        return (lambda: method(text, iv=iv, out=out)) if into else (lambda: method(text, iv=iv))
 
     def _their_aead(self, into: bool) -> Callable[[int, bytes, bytearray], Any]:
         peer = getattr(self._peer.aead, OWN_CLASSES[self._mode])(self._key_bytes)

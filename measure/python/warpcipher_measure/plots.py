@@ -57,13 +57,10 @@ def figure_of(plots: Sequence[Plot], subtitle: str) -> Any:
             axes.yaxis.set_minor_formatter(ticker.LogFormatter(labelOnlyBase=False))
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
-        below = len(plot.series) <= MOST_BELOW
-        part.legend(
-            loc="outside lower center" if below else "outside right center",
-            ncols=len(plot.series) if below else 1,
-            fontsize=8,
-            frameon=False,
-        )
+        loc, columns = "outside right center", 1
+        if len(plot.series) <= MOST_BELOW:
+            loc, columns = "outside lower center", len(plot.series)
+        part.legend(loc=loc, ncols=columns, fontsize=8, frameon=False)
         axes.set_title(f"{plot.title}\n{subtitle}", fontsize=11)
     return figure
 
@@ -133,10 +130,8 @@ def subtitle_of(report: PaperReport) -> str:
     """What stands under a picture's title: the device and when, where anything was measured."""
     if not report.measurements:
         return "only published values: nothing was measured"
-    gpu = report.machine.gpu
-    device = gpu.name if gpu is not None else report.machine.cpu.model
     quick = ", a quick run" if report.quick else ""
-    return f"{report.paper} on {device}, {report.started[:10]}{quick}"
+    return f"{report.paper} on {report.machine.device}, {report.started[:10]}{quick}"
 
 
 # --- kinds of plots -------------------------------------------------------------------------------
@@ -160,17 +155,12 @@ def _lines(plot: Plot, axes: Any) -> None:
         name = series.label.partition(", ")[0]
         colour = [*drawn, name].index(name)
         variation = drawn[name] = drawn.get(name, -1) + 1
-        axes.plot(
-            series.x,
-            series.y,
-            label=series.label,
-            color=COLOURS[colour % len(COLOURS)],
-            marker=None if series.published else MARKERS[variation % len(MARKERS)],
-            markerfacecolor="white" if variation else None,
-            markersize=4,
-            linewidth=1.2,
-            linestyle=DASHES[variation % len(DASHES)] if series.published else "-",
-        )
+        how: dict[str, Any] = {"marker": MARKERS[variation % len(MARKERS)], "linestyle": "-"}
+        if series.published:
+            how = {"marker": None, "linestyle": DASHES[variation % len(DASHES)]}
+        how |= {"color": COLOURS[colour % len(COLOURS)], "markersize": 4, "linewidth": 1.2}
+        how |= {"markerfacecolor": "white" if variation else None}
+        axes.plot(series.x, series.y, label=series.label, **how)
 
 
 def _bars(plot: Plot, axes: Any) -> None:
@@ -185,18 +175,11 @@ def _bars(plot: Plot, axes: Any) -> None:
         else:
             colour = COLOURS[index % len(COLOURS)]
             inside = "none" if series.published else colour
-            axes.bar(
-                places, series.y, width * 0.9, label=series.label, edgecolor=colour, color=inside
-            )
+            colours = {"edgecolor": colour, "color": inside}
+            axes.bar(places, series.y, width * 0.9, label=series.label, **colours)
+        above = {"xytext": (0, 6 if plot.log_y else 2), "textcoords": "offset points"}
         for place, y in zip(places, series.y, strict=True):
-            axes.annotate(
-                shown(y),
-                (place, y),
-                xytext=(0, 6 if plot.log_y else 2),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
+            axes.annotate(shown(y), (place, y), ha="center", fontsize=8, **above)
     turned = {"rotation": 20, "ha": "right"} if max(map(len, names)) > LONG_NAME else {}
     axes.set_xticks(range(len(names)), names, **turned)
     axes.margins(x=0.1 if plot.log_y else None, y=0.15)
@@ -205,16 +188,9 @@ def _bars(plot: Plot, axes: Any) -> None:
 def _scatter(axes: Any, series: Series, places: list[float], index: int, size: int) -> None:
     """Marks: hollow what was published. Where colours come again, their marks are others."""
     colour = COLOURS[index % len(COLOURS)]
-    axes.scatter(
-        places,
-        series.y,
-        marker=MARKERS[index // len(COLOURS) % len(MARKERS)],
-        s=size,
-        label=series.label,
-        edgecolors=colour,
-        facecolors="none" if series.published else colour,
-        zorder=3,
-    )
+    marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
+    colours = {"edgecolors": colour, "facecolors": "none" if series.published else colour}
+    axes.scatter(places, series.y, size, marker=marker, label=series.label, zorder=3, **colours)
 
 
 def _points(plot: Plot, axes: Any) -> None:

@@ -22,15 +22,13 @@ def load(name: str) -> Any:
 
 
 def _converted(value: Any, factor: float) -> Any:
-    if isinstance(value, dict):
-        return dict(_named(key, entry, factor) for key, entry in value.items())
     if isinstance(value, list):
         return [_converted(entry, factor) for entry in value]
-    return value if factor == 1 or isinstance(value, str) else value * factor
-
-
-def _named(key: str, value: Any, factor: float) -> tuple[str, Any]:
-    unit = key.rpartition("_")[2]
-    if unit not in GB_PER_S:
-        return key, _converted(value, factor)
-    return key.removesuffix(unit) + "gb_per_s", _converted(value, GB_PER_S[unit])
+    if not isinstance(value, dict):
+        return value if factor == 1 or isinstance(value, str) else value * factor
+    found = {}
+    for key, entry in value.items():
+        unit = key.rpartition("_")[2]
+        its, name = GB_PER_S.get(unit, factor), key.removesuffix(unit) + "gb_per_s"
+        found[name if unit in GB_PER_S else key] = _converted(entry, its)
+    return found

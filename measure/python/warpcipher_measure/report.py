@@ -5,21 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import results
 from .bounds import COPIED
-from .results import (
-    Bound,
-    Cell,
-    Conclusion,
-    LeftOut,
-    Machine,
-    Measurement,
-    PaperReport,
-    PeerRow,
-    Point,
-    Row,
-    Spread,
-    Table,
-)
+from .results import Cell, Machine, Measurement, PaperReport, Row, Spread, Table
 from .settings import shown_size
 
 
@@ -27,21 +15,21 @@ def line(news: object) -> str:
     """One line for people about something that a run reports."""
     if isinstance(news, Machine):
         return _machine_lines(news)
-    if isinstance(news, Bound):
+    if isinstance(news, results.Bound):
         kind = "copy " if news.name in COPIED else "bound"
         return f"{kind} {news.name:10} {_shown_spread(news.rate)} {news.unit}"
     if isinstance(news, Row):
         return _row_line(news)
-    if isinstance(news, PeerRow):
+    if isinstance(news, results.PeerRow):
         what = f"{news.algorithm:14} {news.direction} {shown_size(news.size):>8}"
-        rate = _shown_spread(news.gigabytes_per_second)
+        rate = f"{_shown_spread(news.gigabytes_per_second)} GB/s"
         ratio = "" if news.ratio is None else f"ours {news.ratio.median:.2f} times that  "
-        return f"{what} {'':8} {'cache':8} {news.peer:9} {rate} GB/s  {ratio}{news.command}"
+        return f"{what} {'':8} {'cache':8} {news.peer:9} {rate}  {ratio}{news.command}"
     if isinstance(news, Measurement):
         return _measurement_line(news)
-    if isinstance(news, Point):
+    if isinstance(news, results.Point):
         return f"{news.year} {news.gigabytes:12.5g} GB/s  {news.label}, {news.device}"
-    if isinstance(news, LeftOut):
+    if isinstance(news, results.LeftOut):
         return f"left out: {news.what}: {news.reason}"
     raise TypeError(f"no line for {type(news).__name__}")
 
@@ -53,12 +41,9 @@ def _machine_lines(machine: Machine) -> str:
     gpu = machine.gpu
     if gpu is not None:
         state = "; ".join(f"{name} {value}" for name, value in gpu.state_before.items())
-        lines.append(
-            f"gpu: {gpu.name}, {gpu.multiprocessors} multiprocessors, CUDA {gpu.driver_cuda} "
-            f"(built with {gpu.runtime_cuda}); {state}"
-        )
-    lines.append(f"system: {machine.system}, Python {machine.python}")
-    return "\n".join(lines)
+        cuda = f"CUDA {gpu.driver_cuda} (built with {gpu.runtime_cuda})"
+        lines.append(f"gpu: {gpu.name}, {gpu.multiprocessors} multiprocessors, {cuda}; {state}")
+    return "\n".join([*lines, f"system: {machine.system}, Python {machine.python}"])
 
 
 def _row_line(row: Row) -> str:
@@ -71,10 +56,8 @@ def _row_line(row: Row) -> str:
     blocks = "" if row.blocks_per_clock is None else f"  {row.blocks_per_clock:.3g} blocks/clock/SM"
     clock = "" if row.clock_mhz is None else f"  {row.clock_mhz:.0f} MHz"
     latency = f"  alone {shown_time(row.latency.median)}"
-    return (
-        f"{what} {_shown_spread(row.gigabytes_per_second)} GB/s x{row.seconds.count}"
-        f"{latency}{blocks}{clock}  {percent}"
-    )
+    rate = f"{what} {_shown_spread(row.gigabytes_per_second)} GB/s x{row.seconds.count}"
+    return f"{rate}{latency}{blocks}{clock}  {percent}"
 
 
 def _measurement_line(found: Measurement) -> str:
@@ -100,6 +83,7 @@ def shown_time(seconds: float) -> str:
 # --- papers ---------------------------------------------------------------------------------------
 
 NOT_QUOTABLE = "A quick run: to try the command, not to quote."
+VERDICTS = {None: "-", True: "yes", False: "no"}
 LEAKS = (
     "The time of the variants below depends on keys and data: they are for measuring, "
     "never for secrets."
@@ -118,21 +102,15 @@ def markdown(report: PaperReport) -> str:
     for table in report.tables:
         parts += [f"## {table.title}", f"Of the paper: {table.source}.", as_table(table)]
     if report.conclusions:
-        rows = tuple((entry.paper, entry.here, _verdict(entry)) for entry in report.conclusions)
-        parts += [
-            "## Conclusions",
-            as_table(Table("", "", ("the paper says", "here", "holds"), rows)),
-        ]
-    leaking = dict.fromkeys(
-        entry.variant for entry in report.measurements if not entry.constant_time
-    )
+        rows = tuple((it.paper, it.here, VERDICTS[it.holds]) for it in report.conclusions)
+        table = Table("", "", ("the paper says", "here", "holds"), rows)
+        parts += ["## Conclusions", as_table(table)]
+    leaking = dict.fromkeys(it.variant for it in report.measurements if not it.constant_time)
     if leaking:
         parts += ["## Not constant time", LEAKS, "\n".join(f"- {name}" for name in leaking)]
     if report.skipped:
-        parts += [
-            "## Left out",
-            "\n".join(f"- {entry.what}: {entry.reason}" for entry in report.skipped),
-        ]
+        left_out = (f"- {entry.what}: {entry.reason}" for entry in report.skipped)
+        parts += ["## Left out", "\n".join(left_out)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -157,10 +135,6 @@ def cell_text(cell: Cell) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _verdict(entry: Conclusion) -> str:
-    return "-" if entry.holds is None else "yes" if entry.holds else "no"
 
 
 def _facts(report: PaperReport) -> list[str]:

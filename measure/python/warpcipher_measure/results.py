@@ -77,6 +77,11 @@ class Machine:
     gpu: Gpu | None
     without_gpu: str
 
+    @property
+    def device(self) -> str:
+        """The GPU, else the CPU."""
+        return self.cpu.model if self.gpu is None else self.gpu.name
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -93,20 +98,15 @@ class Bound:
 class Row:
     """One figure: an algorithm in one direction over `size` bytes of text.
 
-    message:             bytes of each message (the last may be shorter), `messages` of them.
-    calls:               calls in a row that one repetition times.
-    slots:               buffers that the calls go round.
-    seconds:             of one call among calls in a row.
-    latency:             of one call alone, until its result is there.
+    message:   bytes of each message (the last may be shorter), `messages` of them.
+    calls:     calls in a row that one repetition times; they go round so many `slots`.
+    seconds:   of one call among calls in a row. latency: of one alone, until its result is there.
     gigabytes_per_second: of text, 10^9 bytes.
-    clock_mhz:           of the GPU's multiprocessors right after the row, or of the CPU as the
-                         system gives it.
-    blocks_per_clock:    cipher blocks a clock and multiprocessor; None for a CPU.
-    percent_of:          the rate in percent of what each bound allows. `tables` and `logic` are
-                         comparisons with kernels that use only tables; hybrid kernels exceed them.
-                         `memmove` and `file` are comparisons with plain copies.
-    limit:               of `percent_of`, what allows the least; never a comparison above 100%; ""
-                         where all are.
+    clock_mhz: of the GPU's multiprocessors right after the row, or of the CPU as Linux gives it.
+    blocks_per_clock: cipher blocks a clock and multiprocessor; None for a CPU.
+    percent_of: the rate in percent of what each bound allows. `tables` and `logic` are comparisons
+               with kernels that use only tables, `memmove` and `file` with plain copies.
+    limit:     of `percent_of`, what allows the least; never a comparison above 100%; "" if all are.
     """
 
     algorithm: str
@@ -137,12 +137,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class PeerRow:
-    """A peer on the same machine; `command` is what was run.
+    """A peer on the same machine; `command` is what was run, on `size` bytes of all messages.
 
     openssl: a program, on all cores, over messages in its cache.
     pyca:    a library in this process, on one core, over the texts of a row, by turns with this
-             library. ratio: this library's rate over the peer's in each pair of turns; None where
-             there were no turns. size: bytes of text of all messages.
+             library. ratio: this library's rate over the peer's in each pair of turns, else None.
     """
 
     peer: str
@@ -157,18 +156,15 @@ class PeerRow:
     ratio: Spread | None = None
 
 
-def now() -> str:
-    """UTC, ISO 8601."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
 @dataclass(kw_only=True)
 class _Run:
-    """What every report has."""
+    """What every report has. started: UTC, ISO 8601."""
 
     machine: Machine
     version: str = wc.__version__
-    started: str = field(default_factory=now)
+    started: str = field(
+        default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds")
+    )
     seconds: float = 0.0
     skipped: list[LeftOut] = field(default_factory=list)
 

@@ -51,11 +51,9 @@ class _Run:
             raise wc.EngineError(f"nothing of this can be measured here: {reasons}")
         self._report = Report(settings=self._settings, machine=found)
         self._bounds: dict[str, Bound] = {}
-        self._stream: _native.WorkStream | None = None
-        if any(group[0].engine.memory == "device" for group in self._groups) or any(
-            group[0].residence == "pinned" for group in self._groups
-        ):
-            self._stream = _native.WorkStream(self._settings.device)
+        first = (group[0] for group in self._groups)
+        needed = any(it.engine.memory == "device" or it.residence == "pinned" for it in first)
+        self._stream = _native.WorkStream(self._settings.device) if needed else None
         observe(found)
         for entry in skipped:
             self._skip(entry)
@@ -88,9 +86,8 @@ class _Run:
 
     def _run_memory(self, residence: str, groups: list[cases.Group]) -> None:
         cache = cases.cache_bytes(residence, self._report.machine)
-        largest = max(
-            memory.capacity_of(case.sealed_size, cache) for group in groups for case in group
-        )
+        sizes = (case.sealed_size for group in groups for case in group)
+        largest = max(memory.capacity_of(size, cache) for size in sizes)
         stream = self._stream
 
         def make(size: int) -> memory.Memory:
@@ -110,28 +107,24 @@ class _Run:
                 self._run_group(group, lambda case: self._on_files(case, made))
 
     def _on_memory(self, case: cases.Case, arena: memory.Arena) -> Row:
-        stream = self._stream if case.residence == "device" else None
         slots = arena.slots(case.sealed_size)
-        work = timing.Work(
-            cases.Call(case, slots, self._stream).run,
-            slots.count,
-            (lambda: None) if stream is None else stream.wait,
-            None if slots.spans_caches else arena.evict,
-        )
-        clock = timing.host_clock if stream is None else timing.device_clock(stream)
+        call, evict = cases.Call(case, slots, self._stream).run, arena.evict
+        work = timing.Work(call, slots.count, evict=None if slots.spans_caches else evict)
+        clock: timing.Clock = timing.host_clock
+        if self._stream is not None and case.residence == "device":
+            work, clock = replace(work, wait=self._stream.wait), timing.device_clock(self._stream)
         return self._row(case, work, clock, self._settings.least_seconds)
 
     def _on_files(self, case: cases.Case, folder: str) -> Row:
         call = cases.on_files(case, folder)
-        work = timing.Work(lambda _: call(), 1, lambda: None, None)
-        return self._row(case, work, timing.host_clock, 0.0)
+        return self._row(case, timing.Work(lambda _: call()), timing.host_clock, 0.0)
 
     def _row(
         self, case: cases.Case, work: timing.Work, clock: timing.Clock, least_seconds: float
     ) -> Row:
         settings, gpu = self._settings, self._report.machine.gpu
-        most_seconds = settings.row_seconds
-        timed = timing.measure(work, clock, settings.repetitions, least_seconds, most_seconds)
+        limits = settings.repetitions, least_seconds, settings.row_seconds
+        timed = timing.measure(work, clock, *limits)
         rate = timed.seconds.rate(case.size / bounds.GIGA)
         clock_mhz, blocks, clocks = machine.cpu_clock_mhz(), None, 0.0
         if cases.works_on_gpu(case.engine, case.residence) and self._stream and gpu is not None:
@@ -139,24 +132,10 @@ class _Run:
             clock_mhz, clocks = clock_hz / 1e6, clock_hz * gpu.multiprocessors
             blocks = rate.median * bounds.GIGA / case.algorithm.block_size / clocks
         percent = bounds.percentages(rate.median, case, self._bounds, clocks)
-        return Row(
-            algorithm=case.algorithm.name,
-            direction=case.direction,
-            size=case.size,
-            message=case.message,
-            messages=len(case.lengths),
-            residence=case.residence,
-            engine=case.engine.name,
-            calls=timed.calls,
-            slots=work.slots,
-            seconds=timed.seconds,
-            latency=timed.latency,
-            gigabytes_per_second=rate,
-            clock_mhz=clock_mhz,
-            blocks_per_clock=blocks,
-            percent_of=percent,
-            limit=bounds.limit_of(percent),
-        )
+        what = case.algorithm.name, case.direction, case.size, case.message, len(case.lengths)
+        how = case.residence, case.engine.name, timed.calls, work.slots, timed.seconds
+        limit = bounds.limit_of(percent)
+        return Row(*what, *how, timed.latency, rate, clock_mhz, blocks, percent, limit)
 
     def _run_group(self, group: cases.Group, row_of: Callable[[cases.Case], Row]) -> None:
         """The sizes of a group, but those that would take too long."""
@@ -191,13 +170,13 @@ class _Run:
             (row.algorithm, row.direction, min(row.message, peers.LARGEST_MESSAGE)): None
             for row in self._report.rows
         }
-        for algorithm, direction, message in wanted:
-            found = peers.measure_openssl(
-                path, its_version, algorithm, direction, message, self._repetitions_of_peer
-            )
+        for what in wanted:
+            count = self._repetitions_of_peer
+            found = peers.measure_openssl(path, its_version, *what, count)
             if isinstance(found, str):
-                what = f"{algorithm} {direction} {shown_size(message)} openssl"
-                self._skip(LeftOut(what, found))
+                algorithm, direction, message = what
+                left_out = f"{algorithm} {direction} {shown_size(message)} openssl"
+                self._skip(LeftOut(left_out, found))
             else:
                 self._report.peers.append(found)
                 self._observe(found)

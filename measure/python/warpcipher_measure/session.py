@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import warpcipher as wc
 
@@ -21,6 +21,11 @@ from .settings import LabSettings, repetitions_of
 
 if TYPE_CHECKING:
     from warpcipher._types import AlgorithmName
+
+Rows: TypeAlias = Iterable[tuple[Cell, ...]]
+Lines: TypeAlias = Mapping[str, Mapping[int, float]]
+Labels: TypeAlias = tuple[str, str]
+"""Of a plot's axes: x and y."""
 
 CHECKED = "the reference engine"
 REFERENCE_MOST = 1 << 16
@@ -68,17 +73,13 @@ class Session:
         self.quick = settings.quick
         self.settings, self.paper, self.machine = settings, paper, machine
         self.variants = variants(paper.name) if paper.name in _native.papers() else {}
-        self.report = results.PaperReport(
-            paper=paper.name,
-            title=paper.title,
-            citation=paper.citation,
-            quick=settings.quick,
-            repetitions=repetitions_of(settings.repetitions, settings.quick),
-            values=self.values,
-            machine=machine,
-        )
+        known: Any = {"paper": paper.name, "title": paper.title, "citation": paper.citation}
+        known |= {"quick": settings.quick, "values": self.values, "machine": machine}
+        repetitions = repetitions_of(settings.repetitions, settings.quick)
+        self.report = results.PaperReport(repetitions=repetitions, **known)
         self._least_seconds = 0.0005 if settings.quick else 0.003
         self._most_seconds = 0.1 if settings.quick else 0.7
+        self.multiprocessors = machine.gpu.multiprocessors if machine.gpu is not None else 1
         self.observe = observe
         self._checked: set[tuple[object, ...]] = set()
         self.stream = _native.WorkStream(settings.device) if machine.gpu is not None else None
@@ -104,11 +105,6 @@ class Session:
         """Whether all can run here; each that cannot is reported."""
         return not [name for name in names if not self.can_run(name)]
 
-    @property
-    def multiprocessors(self) -> int:
-        """Of the GPU; 1 without one."""
-        return 1 if self.machine.gpu is None else self.machine.gpu.multiprocessors
-
     def skip(self, what: str, reason: str) -> None:
         entry = results.LeftOut(what, reason)
         if entry not in self.report.skipped:
@@ -117,25 +113,16 @@ class Session:
 
     # --- the report -------------------------------------------------------------------------------
 
-    def table(
-        self, title: str, source: str, header: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]
-    ) -> None:
+    def table(self, title: str, source: str, header: tuple[str, ...], rows: Rows) -> None:
         self.report.tables.append(Table(title, source, header, tuple(rows)))
 
-    def lines(
-        self,
-        name: str,
-        title: str,
-        labels: tuple[str, str],
-        lines: Mapping[str, Mapping[int, float]],
-        *levels: Series,
-    ) -> None:
-        """A plot of lines over logarithmic axes. labels: of x and y."""
+    def lines(self, name: str, title: str, labels: Labels, lines: Lines, *levels: Series) -> None:
+        """A plot of lines over logarithmic axes."""
         series = (*(Series.of(label, line) for label, line in lines.items()), *levels)
         self.report.plots.append(Plot(name, title, *labels, series, log_x=True, log_y=True))
 
     def bars(
-        self, name: str, title: str, labels: tuple[str, str], *series: Series, log_y: bool = False
+        self, name: str, title: str, labels: Labels, *series: Series, log_y: bool = False
     ) -> None:
         self.report.plots.append(Plot(name, title, *labels, series, kind="bars", log_y=log_y))
 
@@ -218,9 +205,7 @@ class Session:
         """Compares a variant that is a cipher with the reference engine, on random texts; those of
         more than REFERENCE_MOST bytes, for which that is too slow, with the cpu engine."""
         done = (variant, algorithm, sizes, tuple(sorted(parameters.items())))
-        if done in self._checked:
-            return
-        for size in sizes:
+        for size in () if done in self._checked else sizes:
             key, iv = fresh(algorithm)
             text = os.urandom(size)
             engine = "reference" if size <= REFERENCE_MOST else "cpu"
@@ -237,16 +222,10 @@ class Session:
         """Of one call among calls in a row: by events on the stream, or by the host's clock until
         all work on the stream is done. The calls go over the same buffers."""
         clock = timing.device_clock(self.need_stream()) if on_device else timing.host_clock
-        work = timing.Work(lambda _slot: call(), 1, self.wait, None)
-        return timing.measure(
-            work,
-            clock,
-            self.report.repetitions,
-            self._least_seconds,
-            self._most_seconds,
-            least_repetitions=LEAST_REPETITIONS,
-            latency=False,
-        ).seconds
+        work = timing.Work(lambda _: call(), wait=self.wait)
+        limits = self.report.repetitions, self._least_seconds, self._most_seconds
+        least = LEAST_REPETITIONS
+        return timing.measure(work, clock, *limits, least_repetitions=least, latency=False).seconds
 
     def measure(
         self,
@@ -333,15 +312,10 @@ class Session:
 
     def point(self, label: str, found: Measurement, gigabytes: float | None = None) -> Point:
         """A measurement, for the timeline. gigabytes: where it is not in bytes."""
-        gpu = self.machine.gpu
-        return Point(
-            year=datetime.now(timezone.utc).year,
-            label=f"{self.paper.name}: {label}",
-            gigabytes=found.gigabytes if gigabytes is None else gigabytes,
-            device=gpu.name if gpu is not None else self.machine.cpu.model,
-            source="measured here",
-            published=False,
-        )
+        year = datetime.now(timezone.utc).year
+        rate = found.gigabytes if gigabytes is None else gigabytes
+        name = f"{self.paper.name}: {label}"
+        return Point(year, name, rate, self.machine.device, "measured here", published=False)
 
 
 def in_proportion(found: Mapping[int, Measurement], size: int) -> float:
@@ -391,11 +365,8 @@ class RoundTrip:
         """The same in as many parts as there are streams, each on its own; waits for all. Parts
         start at multiples of `unit` bytes, and must not depend on each other."""
         part = -(-size // (len(streams) * unit)) * unit
-        for index, stream in enumerate(streams):
-            start = min(index * part, size)
+        for stream, start in zip(streams, range(0, size, part), strict=False):
             length = min(part, size - start)
-            if length == 0:
-                continue
             source, target = self.source.pointer + start, self.target.pointer + start
             stream.copy(source, self.host_source.pointer + start, length)
             job.run(source, length, target, length, stream.pointer)
@@ -441,15 +412,10 @@ class Paper:
         known = {entry.name: entry for entry in self.parameters}
         for name, value in settings.values.items():
             if name not in known:
-                raise ValueError(
-                    f"no parameter {name!r} of {self.name}: there are {', '.join(known) or 'none'}"
-                )
-            entry = known[name]
-            if not entry.least <= value <= entry.most:
-                raise ValueError(
-                    f"{name} is {value}: {self.name} takes {entry.least} to {entry.most}"
-                )
-        defaults = {
-            name: entry.quick if settings.quick else entry.default for name, entry in known.items()
-        }
+                names = ", ".join(known) or "none"
+                raise ValueError(f"no parameter {name!r} of {self.name}: there are {names}")
+            least, most = known[name].least, known[name].most
+            if not least <= value <= most:
+                raise ValueError(f"{name} is {value}: {self.name} takes {least} to {most}")
+        defaults = {it.name: it.quick if settings.quick else it.default for it in self.parameters}
         return {**defaults, **settings.values}

@@ -37,8 +37,7 @@ class Settings:
     directions:  of DIRECTIONS.
     sizes:       bytes of text; () for SIZES, or QUICK_SIZES when quick.
     residences:  of RESIDENCES; () for each engine the memories that it is made for.
-    engines:     names of `warpcipher.engines()`, or "auto"; () for those that can run here, but
-                 `reference`.
+    engines:     names of `warpcipher.engines()`, or "auto"; () for all that run but `reference`.
     message:     bytes of a message, of which the text is made; None: one message where the blocks
                  of one run in parallel, else MESSAGE.
     repetitions: timed repetitions of each row; fewer, but three, when they take too long.
@@ -47,8 +46,7 @@ class Settings:
     device:      the GPU's number.
     folder:      for files; None: the system's folder for temporary files.
     against:     of PEERS, or None.
-    quick:       small sizes, three repetitions and short measurements: to try the command, not to
-                 quote.
+    quick:       small sizes, three short repetitions: to try the command, not to quote.
     """
 
     algorithms: tuple[str, ...] = ()
@@ -65,9 +63,15 @@ class Settings:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        _check_names("direction", self.directions, DIRECTIONS)
-        _check_names("residence", self.residences, RESIDENCES)
-        _check_names("against", () if self.against is None else (self.against,), PEERS)
+        against = () if self.against is None else (self.against,)
+        for what, given, known in (
+            ("direction", self.directions, DIRECTIONS),
+            ("residence", self.residences, RESIDENCES),
+            ("against", against, PEERS),
+        ):
+            for name in given:
+                if name not in known:
+                    raise ValueError(f"{what} is {name!r}: expected {' or '.join(known)}")
         if not self.directions:
             raise ValueError("no direction: give encrypt or decrypt")
         for size in self.sizes:
@@ -142,26 +146,15 @@ def repetitions_of(asked: int | None, quick: bool) -> int:
     return asked or (3 if quick else 7)
 
 
-def _check_names(what: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{what} is {name!r}: expected {' or '.join(known)}")
-
-
 def _usable(asked: tuple[str, ...]) -> tuple[str, ...]:
     engines = {entry.name: entry for entry in wc.engines()}
     for name in asked:
-        if name == AUTO:
-            continue
-        if name not in engines:
+        if name != AUTO and name not in engines:
             raise wc.EngineError(f"no engine {name!r}: there are {', '.join((*engines, AUTO))}")
-        if not engines[name].usable:
+        if name != AUTO and not engines[name].usable:
             raise wc.EngineError(f"engine {name!r} cannot run here: {engines[name].reason}")
-    if asked:
-        return tuple(dict.fromkeys(asked))
-    return tuple(
-        entry.name for entry in engines.values() if entry.usable and entry.name != "reference"
-    )
+    usable = (it.name for it in engines.values() if it.usable and it.name != "reference")
+    return tuple(dict.fromkeys(asked or usable))
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

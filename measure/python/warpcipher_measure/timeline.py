@@ -23,20 +23,14 @@ NAME = "timeline"
 TITLE = "AES-128 on GPUs, from 2005 to here"
 ENGINE = "cuda"
 ALGORITHMS: tuple[AlgorithmName, ...] = ("aes-128-ecb", "aes-128-ctr")
+KNOWN = ("year", "label", "device", "source")
 SIZE, CHECK_SIZE = 1 << 32, 4112  # as in docs/performance.md
 
 
 def run(session: Session) -> None:
     """The papers' own figures, and on a GPU those of every AES-128 kernel here."""
     points = [
-        Point(
-            year=entry["year"],
-            label=entry["label"],
-            gigabytes=entry["gb_per_s"],
-            device=entry["device"],
-            source=entry["source"],
-            published=True,
-        )
+        Point(gigabytes=entry["gb_per_s"], published=True, **{name: entry[name] for name in KNOWN})
         for entry in published.load(NAME)["points"]
     ]
     if session.machine.gpu is None:
@@ -79,29 +73,20 @@ def _product(session: Session) -> list[Point]:
 
 def _table(points: list[Point]) -> Table:
     ordered = sorted(points, key=lambda point: (point.year, point.gigabytes))
-    return Table(
-        TITLE,
-        "published values, where it says so; the rest was measured here, only kernels",
-        ("year", "what", "device", "GB/s", "source"),
-        tuple(
-            (
-                point.year,
-                point.label,
-                point.device,
-                point.gigabytes,
-                f"published: {point.source}" if point.published else point.source,
-            )
-            for point in ordered
-        ),
+    what = "published values, where it says so; the rest was measured here, only kernels"
+    rows = (
+        (it.year, it.label, it.device, it.gigabytes, "published: " * it.published + it.source)
+        for it in ordered
     )
+    return Table(TITLE, what, ("year", "what", "device", "GB/s", "source"), tuple(rows))
 
 
 def _plot(points: list[Point]) -> Plot:
     """A series for each published value, and for each group that was measured here."""
     series = [
-        Series(f"{point.label}: {shown(point.gigabytes)}", (point.year,), (point.gigabytes,), True)
-        for point in points
-        if point.published
+        Series(f"{it.label}: {shown(it.gigabytes)}", (it.year,), (it.gigabytes,), published=True)
+        for it in points
+        if it.published
     ]
     groups: dict[str, list[Point]] = {}
     for point in points:
@@ -114,11 +99,8 @@ def _plot(points: list[Point]) -> Plot:
     return Plot(NAME, TITLE, "year", "GB/s", tuple(series), kind="points", log_y=True)
 
 
-PAPER = Paper(
-    name=NAME,
-    title=TITLE,
-    citation="Published values are hollow in the plot; the others were measured here. What papers "
-    "give in Gbit/s is shown in GB/s: an eighth of the number.",
-    parameters=(),
-    run=run,
+CITATION = (
+    "Published values are hollow in the plot; the others were measured here. What papers give in "
+    "Gbit/s is shown in GB/s: an eighth of the number."
 )
+PAPER = Paper(NAME, TITLE, CITATION, (), run)

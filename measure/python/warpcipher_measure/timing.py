@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from . import _native
 from .results import Spread
@@ -24,15 +24,13 @@ class Work:
     evict: makes the caches forget the slots; None where going round the slots does that."""
 
     call: Callable[[int], object]
-    slots: int
-    wait: Callable[[], object]
-    evict: Callable[[], object] | None
+    slots: int = 1
+    wait: Callable[[], object] = lambda: None
+    evict: Callable[[], object] | None = None
 
 
-class Clock(Protocol):
-    """Times `calls` calls in a row from slot `first` on, in seconds."""
-
-    def __call__(self, work: Work, first: int, calls: int) -> float: ...
+Clock: TypeAlias = Callable[[Work, int, int], float]
+"""Seconds of so many calls in a row, from a slot on: clock(work, first, calls)."""
 
 
 def host_clock(work: Work, first: int, calls: int) -> float:

@@ -63,10 +63,9 @@ def _settings(session: Session, size: int) -> None:
     buffers = session.buffers("kernel", size)
     settings = [(ALGORITHM, threads) for threads in THREADS]
     settings += [(algorithm, session.values["threads"]) for algorithm in MODES]
+    measure = partial(session.measure_cipher, "kernel", size, buffers)
     rates = {
-        (algorithm, threads): session.measure_cipher(
-            "kernel", size, buffers, algorithm=algorithm, threads=threads
-        ).gigabytes
+        (algorithm, threads): measure(algorithm=algorithm, threads=threads).gigabytes
         for algorithm, threads in settings
     }
     session.table(
@@ -74,16 +73,13 @@ def _settings(session: Session, size: int) -> None:
         "section 3.3: 512 threads fixed; sections 4 and 6: the paper has no figures of CTR, and "
         "left AES-256 as future work",
         ("algorithm", "threads a block", "GB/s"),
-        tuple((*setting, rate) for setting, rate in rates.items()),
+        ((*setting, rate) for setting, rate in rates.items()),
     )
     best = max(THREADS, key=lambda threads: rates[ALGORITHM, threads])
     known = published.load(NAME)["best_threads"]["value"]
-    session.conclude(
-        f"{known} threads a block are the fastest",
-        f"{best} are: {shown(rates[ALGORITHM, best])} GB/s against "
-        f"{shown(rates[ALGORITHM, known])}",
-        best == known,
-    )
+    here, there = (shown(rates[ALGORITHM, threads]) for threads in (best, known))
+    said = f"{known} threads a block are the fastest"
+    session.conclude(said, f"{best} are: {here} GB/s against {there}", best == known)
 
 
 def _times(session: Session, sizes: list[int], lines: Lines) -> None:
@@ -94,11 +90,7 @@ def _times(session: Session, sizes: list[int], lines: Lines) -> None:
         label: {size: entry.seconds.median for size, entry in line.items()}
         for label, line in lines.items()
     }
-    ups = {
-        label: {size: cpu[size] / line[size] for size in sizes}
-        for label, line in times.items()
-        if label != "naive"
-    }
+    ups = {it: {n: cpu[n] / times[it][n] for n in sizes} for it in times if it != "naive"}
     session.table(
         "Time, and speed-up over the naive code, AES-128 ECB",
         f"section 4, both plots; (scaled): in proportion to {shown_size(max(naive))}",
@@ -119,13 +111,9 @@ def _times(session: Session, sizes: list[int], lines: Lines) -> None:
     if not found:
         session.not_measured((said,))
         return
-    session.lines(
-        "speed-up",
-        "AES-128 ECB: speed-up over the naive code",
-        ("bytes", "times as fast"),
-        ups,
-        Series.level("published, largest", sizes, claim, published=True),
-    )
+    level = Series.level("published, largest", sizes, claim, published=True)
+    title = "AES-128 ECB: speed-up over the naive code"
+    session.lines("speed-up", title, ("bytes", "times as fast"), ups, level)
     best, with_transfers = (max(line.values()) for line in ups.values())
     here = f"up to {shown(best)} times, {shown(with_transfers)} with transfers"
     session.conclude(said, here, best >= claim)
@@ -145,15 +133,10 @@ def _key_expansion(session: Session) -> None:
         call = session.writer(variant, session.job(variant, os.urandom(16)), 176)
         checked = "FIPS 197, appendix A"
         times[variant] = session.measure(variant, call, 176, checked, algorithm="aes-128").seconds
-    session.table(
-        "Key expansion of AES-128",
-        values["key_plain_seconds"]["source"],
-        ("form", "published", "measured"),
-        tuple(
-            (name, shown_time(values[f"{name.replace('-', '_')}_seconds"]["value"]), spread)
-            for name, spread in times.items()
-        ),
-    )
+    known = (shown_time(values[f"{it.replace('-', '_')}_seconds"]["value"]) for it in times)
+    rows = zip(times, known, times.values(), strict=True)
+    source, header = values["key_plain_seconds"]["source"], ("form", "published", "measured")
+    session.table("Key expansion of AES-128", source, header, rows)
     said = "key expansion is slower with OpenMP than without"
     if len(times) < 2:
         session.conclude(said, "not measured: no OpenMP", None)
@@ -167,16 +150,11 @@ def timeline(session: Session) -> list[Point]:
     return session.points(["kernel"], size, threads=threads)
 
 
-PAPER = Paper(
-    name=NAME,
-    title="AES Acceleration with GPU",
-    citation="R. Macha Billava, final project of ME759, University of Wisconsin-Madison, 2022",
-    parameters=(
-        Parameter("threads", 512, 512, 32, 1024, "threads a block, a multiple of 32"),
-        Parameter("largest", 30, 20, 10, 33, "the largest text is 2 to the power of this, bytes"),
-        Parameter("naive_ms", 500, 50, 1, 1_000_000, "the naive code stops at calls longer"),
-    ),
-    run=run,
-    timeline=timeline,
-    algorithm=ALGORITHM,
+TITLE = "AES Acceleration with GPU"
+CITATION = "R. Macha Billava, final project of ME759, University of Wisconsin-Madison, 2022"
+PARAMETERS = (
+    Parameter("threads", 512, 512, 32, 1024, "threads a block, a multiple of 32"),
+    Parameter("largest", 30, 20, 10, 33, "the largest text is 2 to the power of this, bytes"),
+    Parameter("naive_ms", 500, 50, 1, 1_000_000, "the naive code stops at calls longer"),
 )
+PAPER = Paper(NAME, TITLE, CITATION, PARAMETERS, run, timeline, ALGORITHM)

@@ -58,23 +58,17 @@ def _reads(session: Session) -> None:
         timed = session.measure(name, call, reads * threads, "the CPU's reads", unit="reads")
         found[name] = known["reads"] / timed.rate.median
     kinds = ("coherent", "random")
-    session.table(
-        "5 billion reads of 32 bits from on-chip memory",
-        f"{known['source']}. Measured over {reads * threads:.4g} reads of 4 KiB by {threads} "
-        "threads",
-        ("memory", *(f"{kind}, {where}" for kind in kinds for where in ("published", "here"))),
-        tuple(
-            (
-                place,
-                *(
-                    shown_time(times[f"read-{place}-{kind}"])
-                    for kind in kinds
-                    for times in (known, found)
-                ),
-            )
-            for place in PLACES
-        ),
-    )
+    header = ("memory", *(f"{kind}, {where}" for kind in kinds for where in ("published", "here")))
+    rows = [
+        (
+            place,
+            *(shown_time(it[f"read-{place}-{kind}"]) for kind in kinds for it in (known, found)),
+        )
+        for place in PLACES
+    ]
+    what = f"Measured over {reads * threads:.4g} reads of 4 KiB by {threads} threads"
+    title = "5 billion reads of 32 bits from on-chip memory"
+    session.table(title, f"{known['source']}. {what}", header, rows)
     for claim, kind, expected in zip(CLAIMS, kinds, ("constant", "shared"), strict=False):
         times = {place: found[f"read-{place}-{kind}"] for place in PLACES}
         here = ", ".join(f"{place} {shown_time(time)}" for place, time in times.items())
@@ -103,29 +97,21 @@ def _ctr(session: Session, cpu: float) -> None:
     trip = RoundTrip(session, size)
     alone = {name: session.measure_cipher(name, size, trip.buffers).gigabytes for name in names}
     total = {name: _with_transfers(session, trip, name, size).gigabytes for name in names}
-    session.table(
-        f"AES-128 CTR, GB/s, {shown_size(size)}",
-        known["source"],
-        ("tables", "published", "here, with transfers", "here, kernel alone"),
-        tuple((name, known[name], total[name], alone[name]) for name in names),
-    )
+    header = ("tables", "published", "here, with transfers", "here, kernel alone")
+    rows = tuple((name, known[name], total[name], alone[name]) for name in names)
+    session.table(f"AES-128 CTR, GB/s, {shown_size(size)}", known["source"], header, rows)
     _figure1(session, trip, cpu)
     fastest = max(alone, key=alone.__getitem__)
-    rotation = alone["ctr-single-shared"] / alone[BEST]
+    best, whole = alone[BEST], total[BEST]
+    ratio = shown(alone["ctr-single-shared"] / best)
+    rotation = f"one T-box in shared memory is {ratio} times as fast as four"
     verdicts = (
+        (f"{fastest} is: {shown(alone[fastest])} GB/s alone; {rotation}", fastest == BEST),
+        (f"{whole / best:.0%} of {shown(best)} GB/s", whole < best * 0.5),
         (
-            f"{fastest} is: {shown(alone[fastest])} GB/s alone; one T-box in shared memory is "
-            f"{shown(rotation)} times as fast as four",
-            fastest == BEST,
-        ),
-        (
-            f"{total[BEST] / alone[BEST]:.0%} of {shown(alone[BEST])} GB/s",
-            total[BEST] < alone[BEST] * 0.5,
-        ),
-        (
-            f"{shown(total[BEST] / cpu)} times with transfers, {shown(alone[BEST] / cpu)} without, "
+            f"{shown(whole / cpu)} times with transfers, {shown(best / cpu)} without, "
             f"over one CPU thread with T-boxes at {shown(cpu)} GB/s",
-            total[BEST] / cpu >= 4 and alone[BEST] / cpu >= 10,
+            whole / cpu >= 4 and best / cpu >= 10,
         ),
     )
     session.judge(CLAIMS[2:5], verdicts)
@@ -141,19 +127,16 @@ def _figure1(session: Session, trip: RoundTrip, cpu: float) -> None:
     sizes = [1 << n for n in range(10, session.values["size"] + 1, 3 if session.quick else 1)]
     alone = {size: session.measure_cipher(BEST, size, trip.buffers).gigabytes for size in sizes}
     total = {size: _with_transfers(session, trip, BEST, size).gigabytes for size in sizes}
-    maxima = {
-        "maximum, without transfers": values["figure1_gb_per_s"]["without_transfers"],
-        "maximum, with transfers": values["figure1_gb_per_s"]["with_transfers"],
-        "one CPU thread": values["cpu_gb_per_s"]["value"],
-    }
-    session.lines(
-        "figure1",
-        "AES-128 CTR over size (Figure 1)",
-        ("bytes", "GB/s"),
-        {"kernel alone": alone, "with transfers": total},
-        Series.level("one CPU thread", sizes, cpu, published=False),
-        *(Series.level(f"published {what}", sizes, rate, True) for what, rate in maxima.items()),
-    )
+    figure, one = values["figure1_gb_per_s"], values["cpu_gb_per_s"]["value"]
+    known = {f"maximum, {way} transfers": figure[f"{way}_transfers"] for way in ("without", "with")}
+    levels = [
+        Series.level(f"published {what}", sizes, rate, published=True)
+        for what, rate in (known | {"one CPU thread": one}).items()
+    ]
+    here = Series.level("one CPU thread", sizes, cpu, published=False)
+    lines = {"kernel alone": alone, "with transfers": total}
+    title = "AES-128 CTR over size (Figure 1)"
+    session.lines("figure1", title, ("bytes", "GB/s"), lines, here, *levels)
 
 
 # --- Figure 6 -------------------------------------------------------------------------------------
@@ -175,20 +158,12 @@ def _strided(session: Session) -> None:
             found = session.measure(name, call, size, checked, blocks=blocks, threads=threads)
             line[threads] = found.gigabytes
             threads *= 4 if session.quick else 2
-    session.lines(
-        "figure6",
-        "Sequential reads, each thread from where the one before ends (Figure 6)",
-        ("threads", "GB/s"),
-        lines,
-    )
-    best = {
-        n: max(line.values(), default=0.0) for n, line in zip(STRIDES, lines.values(), strict=True)
-    }
-    session.conclude(
-        CLAIMS[5],
-        ", ".join(f"{blocks}: {shown(rate)} GB/s" for blocks, rate in best.items()),
-        max(best[128], best[512]) < best[1] / 2,
-    )
+    title = "Sequential reads, each thread from where the one before ends (Figure 6)"
+    session.lines("figure6", title, ("threads", "GB/s"), lines)
+    rates = (max(line.values(), default=0.0) for line in lines.values())
+    best = dict(zip(STRIDES, rates, strict=True))
+    here = ", ".join(f"{blocks}: {shown(rate)} GB/s" for blocks, rate in best.items())
+    session.conclude(CLAIMS[5], here, max(best[128], best[512]) < best[1] / 2)
 
 
 def _check_strided(session: Session, blocks: int) -> None:
@@ -207,16 +182,11 @@ def timeline(session: Session) -> list[Point]:
     return session.points(names, 1 << session.values["size"])
 
 
-PAPER = Paper(
-    name=NAME,
-    title="Practical Symmetric Key Cryptography on Modern Graphics Hardware",
-    citation="O. Harrison, J. Waldron, 17th USENIX Security Symposium, 2008",
-    parameters=(
-        Parameter("size", 28, 28, 14, 32, "the largest text of CTR is 2 to the power of this"),
-        Parameter("payload", 28, 26, 18, 32, "the largest payload is 2 to the power of this"),
-        Parameter("reads", 5000, 5000, 1, 100_000, "reads of Table 1, in millions"),
-    ),
-    run=run,
-    timeline=timeline,
-    algorithm=ALGORITHM,
+TITLE = "Practical Symmetric Key Cryptography on Modern Graphics Hardware"
+CITATION = "O. Harrison, J. Waldron, 17th USENIX Security Symposium, 2008"
+PARAMETERS = (
+    Parameter("size", 28, 28, 14, 32, "the largest text of CTR is 2 to the power of this"),
+    Parameter("payload", 28, 26, 18, 32, "the largest payload is 2 to the power of this"),
+    Parameter("reads", 5000, 5000, 1, 100_000, "reads of Table 1, in millions"),
 )
+PAPER = Paper(NAME, TITLE, CITATION, PARAMETERS, run, timeline, ALGORITHM)

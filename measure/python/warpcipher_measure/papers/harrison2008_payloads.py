@@ -101,12 +101,8 @@ class Runner:
         """Seconds of serialisation, its copy to the GPU and the kernel."""
         text_size = sum(message.text_size for message in messages)
         size, session = size_of(messages), self._session
-        job = session.job(
-            variant,
-            os.urandom(16 * keys),
-            described(messages),
-            multiprocessors=session.multiprocessors,
-        )
+        made = os.urandom(16 * keys), described(messages)
+        job = session.job(variant, *made, multiprocessors=session.multiprocessors)
         call = partial(session.run, job, self.source, text_size, self.target, size)
         return self._add(variant, messages, keys, session.time(call, on_device=False))
 
@@ -120,22 +116,17 @@ class Runner:
     def _columns(self, message: Message, keys: list[bytes], ivs: bytes) -> Callable[[], object]:
         count = len(ivs) // 16
         size = 16 * message.blocks * count
-        made = [wc.Key(message.algorithm, key) for key in keys]
-        lengths = array("Q", [16 * message.blocks]) * count
-        key_index = array("Q", (i % len(keys) for i in range(count)))
-        source, target = self.source.view(0, size), self.target.view(0, size)
-        stream = self._session.need_stream().pointer
-        return lambda: wc.run_columns(
-            message.algorithm,
-            "encrypt",
-            made,
-            source,
-            lengths=lengths,
-            key_index=key_index,
+        return partial(
+            wc.run_columns,
+            *(message.algorithm, "encrypt"),
+            [wc.Key(message.algorithm, key) for key in keys],
+            self.source.view(0, size),
+            lengths=array("Q", [16 * message.blocks]) * count,
+            key_index=array("Q", (i % len(keys) for i in range(count))),
             ivs=ivs,
-            out=target,
+            out=self.target.view(0, size),
             engine=ENGINE,
-            stream=stream or None,
+            stream=self._session.need_stream().pointer or None,
         )
 
     def _check_product(self, *, serial: bool) -> None:
@@ -153,35 +144,25 @@ class Runner:
     def batch(self, messages: Sequence[Message], repetitions: int) -> Spread:
         """Seconds of `Batch.run`, for messages of both modes under one key."""
         keys = {m.algorithm: wc.Key(m.algorithm, os.urandom(16)) for m in messages}
-        stream = self._session.need_stream().pointer
+        stream = self._session.need_stream().pointer or None
         times = []
         for _ in range(repetitions + 1):
             batch, start = wc.Batch(ENGINE), 0
             for message in messages:
-                length = 16 * message.blocks
-                batch.add(
-                    message.algorithm,
-                    "encrypt",
-                    keys[message.algorithm],
-                    self.source.view(start, length),
-                    iv=os.urandom(16),
-                    out=self.target.view(start, length),
-                )
+                name, length = message.algorithm, 16 * message.blocks
+                text, out = (it.view(start, length) for it in (self.source, self.target))
+                batch.add(name, "encrypt", keys[name], text, iv=os.urandom(16), out=out)
                 start += length
             begin = time.perf_counter()
-            batch.run(stream=stream or None)
+            batch.run(stream=stream)
             self._session.wait()
             times.append(time.perf_counter() - begin)
         # The first makes what later ones find.
         return self._add(PRODUCT, messages, 1, Spread.of(times[1:]))
 
     def _add(self, name: str, messages: Sequence[Message], keys: int, seconds: Spread) -> Spread:
-        counts: dict[str, Any] = {
-            "messages": len(messages),
-            "keys": keys,
-            "blocks": max(message.blocks for message in messages),
-            "padding": max(message.padding for message in messages),
-        }
+        counts: Any = {"messages": len(messages), "keys": keys}
+        counts |= {it: max(getattr(each, it) for each in messages) for it in ("blocks", "padding")}
         self._session.measure(name, seconds, size_of(messages), residence="device", **counts)
         return seconds
 
@@ -211,6 +192,7 @@ MOST_MESSAGES = 16384
 REKEYED = 512  # blocks of the messages that are also measured with a key each
 OVERHEAD_BLOCKS = (16384, 512, 16)
 PADDED_BLOCKS = (16, 512)
+INCLUDED = "serialisation or planning"
 
 
 def _most(session: Session, blocks: int) -> int:
@@ -249,21 +231,19 @@ def _figures4and5(session: Session, runner: Runner) -> None:
                     lines[serial][f"{label}, a key each"] = line
     known = published.load(NAME)["generic_gb_per_s"]["value"]
     level = Series.level("published maximum, with transfers", (1, MOST_MESSAGES), known, True)
+    header = ("messages of", "fewest messages", "GB/s", "most messages", "GB/s")
     for figure, kind, serial, levels in (
-        ("figure4", "parallel", False, [level]),
-        ("figure5", "serial", True, []),
+        ("4", "parallel", False, [level]),
+        ("5", "serial", True, []),
     ):
-        title = f"Messages of a {kind} mode (Figure {figure[-1]})"
-        session.lines(figure, title, ("messages", "GB/s"), lines[serial], *levels)
+        title = f"Messages of a {kind} mode (Figure {figure})"
+        found = lines[serial]
+        session.lines(f"figure{figure}", title, ("messages", "GB/s"), found, *levels)
         session.table(
             f"{kind.title()} messages, GB/s in device memory",
-            f"Figure {figure[-1]}: the least and the largest payload; serialisation or "
-            "planning included",
-            ("messages of", "fewest messages", "GB/s", "most messages", "GB/s"),
-            tuple(
-                (label, min(line), line[min(line)], max(line), line[max(line)])
-                for label, line in lines[serial].items()
-            ),
+            f"Figure {figure}: the least and the largest payload; {INCLUDED} included",
+            header,
+            ((label, *min(it.items()), *max(it.items())) for label, it in found.items()),
         )
     same = lines[False][f"{REKEYED} blocks, {STRIPED}"]
     rekeyed = lines[False][f"{REKEYED} blocks, {STRIPED}, a key each"]
@@ -305,14 +285,12 @@ def _overhead(session: Session, runner: Runner) -> None:
         mapping.append(striped.median / direct.median - 1)
         shares = (known[str(blocks)], *costs, streams.median / striped.median)
         rows.append((blocks, count, *(f"{share:.0%}" for share in shares)))
+    header = ("blocks a message", "messages", "published", "striped, here", "direct, here")
     session.table(
         f"What the generic model costs against {HARD_CODED}, {shown_size(size)}",
         f"section 7.1. Device memory; {HARD_CODED} takes {shown_time(base.median)}. Negative: "
         "the product is faster than the paper's hard-coded kernel",
-        (
-            *("blocks a message", "messages", "published", "striped, here", "direct, here"),
-            *("product, here", "serialisation's share of striped"),
-        ),
+        (*header, "product, here", "serialisation's share of striped"),
         rows,
     )
     session.conclude(
@@ -320,11 +298,8 @@ def _overhead(session: Session, runner: Runner) -> None:
         ", ".join(f"{blocks} blocks: {share:.0%}" for blocks, share in found.items()),
         found[16] > found[512] > 0 and found[16] > found[16384],
     )
-    session.conclude(
-        "the striped mapping costs next to nothing over the direct one (0.25%)",
-        f"{OVERHEAD_BLOCKS[0]} blocks: {mapping[0]:.1%}",
-        mapping[0] < 0.03,
-    )
+    said = "the striped mapping costs next to nothing over the direct one (0.25%)"
+    session.conclude(said, f"{OVERHEAD_BLOCKS[0]} blocks: {mapping[0]:.1%}", mapping[0] < 0.03)
 
 
 def _padding(session: Session, runner: Runner) -> None:
@@ -338,11 +313,8 @@ def _padding(session: Session, runner: Runner) -> None:
                 for added in (0, 5, 16)
             )
             costs += [padded / without - 1 for padded in others]
-    session.conclude(
-        "padding costs very little: threads diverge for one block of the cipher",
-        f"{min(costs):.1%} to {max(costs):.1%}",
-        max(costs) < 0.05,
-    )
+    said = "padding costs very little: threads diverge for one block of the cipher"
+    session.conclude(said, f"{min(costs):.1%} to {max(costs):.1%}", max(costs) < 0.05)
 
 
 # --- Figure 7: payloads that mix parallel and serial messages -------------------------------------
@@ -389,35 +361,31 @@ def mixed_payloads(seed: int) -> list[list[Message]]:
     ]
 
 
+ORDERS = (
+    "one serial message a group of 32 threads, 16 groups apart",
+    "one serial message a group, groups in a row",
+    "serial messages in as few blocks of threads as hold them",
+    "random",
+    "random, serial messages in groups of 32",
+    "serial messages first, in groups of 32",
+    "the same, in order of their size",
+)
+
+
 def _figure7(session: Session, runner: Runner) -> None:
     orders = mixed_payloads(7)
     size = size_of(orders[0])
     names = tuple(f"payload {i + 1}" for i in range(len(orders)))
     paper = [size / runner.paper(order).median / 1e9 for order in orders]
-    product = [
-        size / runner.batch(order, session.report.repetitions).median / 1e9 for order in orders
-    ]
-    session.bars(
-        "figure7",
-        "The same messages of both modes in seven orders (Figure 7)",
-        ("order", "GB/s"),
-        Series(STRIPED, names, tuple(paper)),
-        Series(PRODUCT, names, tuple(product)),
-    )
-    meaning = (
-        "one serial message a group of 32 threads, 16 groups apart",
-        "one serial message a group, groups in a row",
-        "serial messages in as few blocks of threads as hold them",
-        "random",
-        "random, serial messages in groups of 32",
-        "serial messages first, in groups of 32",
-        "the same, in order of their size",
-    )
+    batches = [runner.batch(order, session.report.repetitions) for order in orders]
+    product = [size / seconds.median / 1e9 for seconds in batches]
+    series = Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))
+    title = "The same messages of both modes in seven orders (Figure 7)"
+    session.bars("figure7", title, ("order", "GB/s"), *series)
+    rows = tuple(zip(names, ORDERS, paper, product, strict=True))
+    header = ("order", "what it is", STRIPED, PRODUCT)
     session.table(
-        "Seven orders of the same messages, GB/s",
-        "Figure 7 and section 7.3",
-        ("order", "what it is", STRIPED, PRODUCT),
-        tuple(zip(names, meaning, paper, product, strict=True)),
+        "Seven orders of the same messages, GB/s", "Figure 7 and section 7.3", header, rows
     )
     session.conclude(
         "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "

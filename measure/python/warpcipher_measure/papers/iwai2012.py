@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import warpcipher as wc
 
@@ -46,13 +46,10 @@ def run(session: Session) -> None:
     setting = published.load(NAME)["setting"]
     scaled = setting["blocks"] // setting["multiprocessors"] * session.multiprocessors
     threads = session.values["threads"]
+    grids = {"60 blocks": setting["blocks"], f"{scaled} blocks": scaled, "no loop": 0}
     rates = {
         grid: session.rates(kernels, size, threads=threads, blocks=blocks)
-        for grid, blocks in {
-            "60 blocks": setting["blocks"],
-            f"{scaled} blocks": scaled,
-            "no loop": 0,
-        }.items()
+        for grid, blocks in grids.items()
     }
     _report(session, size, rates)
     _judge(session, rates[f"{scaled} blocks"], rates["no loop"], cpu)
@@ -75,14 +72,10 @@ def _report(session: Session, size: int, rates: dict[str, Rates]) -> None:
         f"GB/s, {shown_size(size)}, {session.values['threads']} threads a block",
         "Tables 5 and 6, and section 6.3.2 for one T-box",
         ("bytes-T-box-keys-text", "column", "published", *(f"here, {grid}" for grid in rates)),
-        tuple(
-            (
-                name,
-                session.variants[name].description,
-                known.get(name),
-                *(row[name] for row in rates.values()),
-            )
-            for name in _kernels(session)
+        (
+            (name, variant.description, known.get(name), *(row[name] for row in rates.values()))
+            for name, variant in session.variants.items()
+            if name != CPU
         ),
     )
 
@@ -90,14 +83,10 @@ def _report(session: Session, size: int, rates: dict[str, Rates]) -> None:
         line = {f"{size} B/thread": _best(row, size) for size in GRANULARITIES}
         return Series.of(label, line, is_published)
 
-    session.bars(
-        "figure9",
-        "Best throughput of each granularity (Figure 9)",
-        ("granularity", "GB/s"),
-        best_of("published, GTX 285", known, is_published=True),
-        *(best_of(grid, row) for grid, row in rates.items()),
-        log_y=True,
-    )
+    series = [best_of("published, GTX 285", known, is_published=True)]
+    series += [best_of(grid, row) for grid, row in rates.items()]
+    title, labels = "Best throughput of each granularity (Figure 9)", ("granularity", "GB/s")
+    session.bars("figure9", title, labels, *series, log_y=True)
 
 
 def _judge(session: Session, rates: Rates, no_loop: Rates, cpu: float) -> None:
@@ -148,11 +137,10 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
     job = session.job(BEST, key, threads=session.values["threads"], blocks=blocks)
     trip = RoundTrip(session, size)
     streams = [_native.WorkStream(session.settings.device) for _ in range(max(PARTS))]
-    named = {"algorithm": ALGORITHM}
+    named: Any = {"algorithm": ALGORITHM}
     kernel = session.measure(BEST, partial(trip.run, job, size, size), size, **named)
-    serial = session.measure(
-        BEST, partial(trip.whole, job, size), size, residence="pinned", **named
-    )
+    whole = partial(trip.whole, job, size)
+    serial = session.measure(BEST, whole, size, residence="pinned", **named)
     session.wait()
     expected = wc.Cipher(ALGORITHM, key, engine="cpu").encrypt(trip.host_source.view(0, size))
     transfer = serial.seconds.median - kernel.seconds.median
@@ -163,27 +151,19 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
     hidden: dict[int, float] = {}
     for parts in PARTS:
         trip.host_target.view(0, size)[:] = bytes(size)
-        found = session.measure(
-            BEST,
-            partial(trip.overlapped, job, size, streams[:parts], 16),
-            size,
-            "the cpu engine",
-            residence="pinned",
-            algorithm=ALGORITHM,
-            parts=parts,
-        )
+        call = partial(trip.overlapped, job, size, streams[:parts], 16)
+        how: Any = {"residence": "pinned", **named, "parts": parts}
+        found = session.measure(BEST, call, size, "the cpu engine", **how)
         if bytes(trip.host_target.view(0, size)) != expected:
             raise session.wrong(BEST, f" in {parts} parts")
         hidden[parts] = (serial.seconds.median - found.seconds.median) / transfer
         known = values["overlapped"] if parts == values["overlapped"]["parts"] else {}
         rate, share = known.get("gb_per_s"), known.get("hidden")
         rows.append((f"overlapped, {parts} parts", rate, found.gigabytes, share, hidden[parts]))
-    session.table(
-        f"Transfers and their overlap, {BEST}, {shown_size(size)}, GB/s",
-        "section 6.4; hidden: the share of the transfer time that overlap saves",
-        ("form", "published", "here", "hidden, published", "hidden, here"),
-        tuple(rows),
-    )
+    title = f"Transfers and their overlap, {BEST}, {shown_size(size)}, GB/s"
+    source = "section 6.4; hidden: the share of the transfer time that overlap saves"
+    header = ("form", "published", "here", "hidden, published", "hidden, here")
+    session.table(title, source, header, rows)
     most = max(hidden, key=lambda parts: hidden[parts])
     session.conclude(
         CLAIMS[-1],
@@ -199,16 +179,11 @@ def timeline(session: Session) -> list[Point]:
     return session.points(_kernels(session), size, threads=threads, blocks=blocks)
 
 
-PAPER = Paper(
-    name=NAME,
-    title="Acceleration of AES encryption on CUDA GPU",
-    citation="K. Iwai, N. Nishikawa, T. Kurokawa, Int. J. of Networking and Computing 2(1), 2012",
-    parameters=(
-        Parameter("threads", 512, 512, 32, 1024, "threads a block, a multiple of 32"),
-        Parameter("size", 28, 28, 14, 32, "the text is 2 to the power of this, bytes"),
-    ),
-    run=run,
-    timeline=timeline,
-    algorithm=ALGORITHM,
-    check_sizes=(16, 4112, (5 << 20) + 16),  # the last makes threads of every grid turn twice
+TITLE = "Acceleration of AES encryption on CUDA GPU"
+CITATION = "K. Iwai, N. Nishikawa, T. Kurokawa, Int. J. of Networking and Computing 2(1), 2012"
+PARAMETERS = (
+    Parameter("threads", 512, 512, 32, 1024, "threads a block, a multiple of 32"),
+    Parameter("size", 28, 28, 14, 32, "the text is 2 to the power of this, bytes"),
 )
+CHECKED = (16, 4112, (5 << 20) + 16)  # the last makes threads of every grid turn twice
+PAPER = Paper(NAME, TITLE, CITATION, PARAMETERS, run, timeline, ALGORITHM, check_sizes=CHECKED)

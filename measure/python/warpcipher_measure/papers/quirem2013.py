@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import warpcipher as wc
 
@@ -116,7 +116,8 @@ def _measure(session: Session, sizes: list[int], lines: Lines) -> dict[int, tupl
                 ("kernel", partial(trip.run, job, length, length - 16), ""),
                 ("total", partial(trip.whole, job, size, 16, length - 16), "pinned"),
             ):
-                found = session.measure(name, call, size, residence=residence, algorithm=ALGORITHM)
+                how: Any = {"residence": residence, "algorithm": ALGORITHM}
+                found = session.measure(name, call, size, **how)
                 lines[f"{name}, {part}"][size] = found.seconds.median
     return copies
 
@@ -145,12 +146,9 @@ def _tables(session: Session, lines: Lines, copies: dict[int, tuple[float, float
     times = {f"{name} (published)": known[name] for name in known if name != "source"}
     times["one thread here"] = cpu[TABLE2]
     times |= {f"{name} here": lines[f"{name}, total"][TABLE2] for name in BYTES}
-    session.table(
-        "Decryption of 64 MiB",
-        f"{known['source']}. The paper's GPUs and the totals here: with both transfers",
-        ("device", "time"),
-        tuple((device, shown_time(seconds)) for device, seconds in times.items()),
-    )
+    rows = ((device, shown_time(seconds)) for device, seconds in times.items())
+    source = f"{known['source']}. The paper's GPUs and the totals here: with both transfers"
+    session.table("Decryption of 64 MiB", source, ("device", "time"), rows)
 
 
 def _judge(session: Session, lines: Lines, copies: dict[int, tuple[float, float]]) -> None:
@@ -184,16 +182,11 @@ def _judge(session: Session, lines: Lines, copies: dict[int, tuple[float, float]
     session.judge(CLAIMS, verdicts)
 
 
-PAPER = Paper(
-    name=NAME,
-    title="AES Decryption Using Warp-Synchronous Programming",
-    citation="S. Quirem, B. K. Lee, University of Texas at San Antonio, 2013",
-    parameters=(
-        Parameter("threads", 256, 256, 32, 1024, "threads a block, a multiple of 32"),
-        Parameter("largest", 30, 30, 21, 32, "the largest message is 2 to the power of this"),
-        Parameter("cpu_ms", 500, 100, 1, 1_000_000, "the CPU stops at messages that take longer"),
-    ),
-    run=run,
-    algorithm=ALGORITHM,
-    direction="decrypt",
+TITLE = "AES Decryption Using Warp-Synchronous Programming"
+CITATION = "S. Quirem, B. K. Lee, University of Texas at San Antonio, 2013"
+PARAMETERS = (
+    Parameter("threads", 256, 256, 32, 1024, "threads a block, a multiple of 32"),
+    Parameter("largest", 30, 30, 21, 32, "the largest message is 2 to the power of this"),
+    Parameter("cpu_ms", 500, 100, 1, 1_000_000, "the CPU stops at messages that take longer"),
 )
+PAPER = Paper(NAME, TITLE, CITATION, PARAMETERS, run, algorithm=ALGORITHM, direction="decrypt")
