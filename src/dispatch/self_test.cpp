@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dispatch/self_test.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -110,9 +112,12 @@ void run_on(Engine& engine, std::span<const Message> messages, std::span<Status>
 // The name of the first wrong result, or nothing.
 std::string find_wrong_answer(Engine& engine) {
   std::deque<Case> cases;
-  for (const KnownAnswer& answer : known_answers) {
-    const Algorithm& algorithm = find_algorithm(answer.algorithm);
-    if (engine.offers(algorithm)) cases.emplace_back(answer);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!engine.offers(algorithm)) continue;
+    const auto* const answer = std::find_if(std::begin(known_answers), std::end(known_answers),
+                                            [&](const KnownAnswer& a) { return a.algorithm == algorithm.name; });
+    if (answer == std::end(known_answers)) return std::string(algorithm.name) + ", which has no known answer";
+    cases.emplace_back(*answer);
   }
 
   std::vector<Message> messages;

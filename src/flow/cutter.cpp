@@ -50,7 +50,7 @@ Part Cutter::next(std::size_t len) {
   }
   std::size_t taken = len;
   // Ciphertext stealing needs a whole block before the short one (IEEE 1619, section 5.3.2).
-  const bool steals = rest.algorithm().mode.id == Mode::xts && rest.in_len % max_block_len != 0;
+  const bool steals = rest.algorithm().mode.steals && rest.in_len % max_block_len != 0;
   if (steals && rest.in_len - taken < max_block_len) taken -= max_block_len;
   if (rest.algorithm().is_aead() && rest_.tags == nullptr) begin_tags();
   Part part = rest_;

@@ -268,7 +268,7 @@ Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algo
   if (algorithm.mode.two_keys) {
     const std::size_t half = bytes.size() / 2;
     if (equal_constant_time(bytes.data(), bytes.data() + half, half)) {
-      refuse(algorithm.name, ": the two halves of the key are equal; XTS takes two different keys");
+      refuse(algorithm.name, ": the two halves of the key are equal, it takes two different keys");
     }
   }
   bytes_ = SecretBytes(bytes);

@@ -73,11 +73,11 @@ struct Message {
                                   algorithm().block_len());
   }
 
-  // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes
-  // the short block that ciphertext stealing makes.
+  // The number of units (algorithm().unit_len() bytes each) the plan counts. With ciphertext
+  // stealing the last unit also takes the short block.
   std::size_t units() const {
     const int log = std::countr_zero(algorithm().unit_len());  // 1, 8, 16 or 64: a division is slow
-    if (algorithm().mode.two_keys) return in_len >> log;
+    if (algorithm().mode.steals) return in_len >> log;
     return (output_len() + algorithm().unit_len() - 1) >> log;
   }
 };

@@ -25,7 +25,6 @@
 namespace warpcipher {
 
 enum class Mode : std::uint8_t { ecb, cbc, cfb, cfb8, ofb, ctr, gcm, xts, gcm_siv, stream, poly1305, ccm };
-inline constexpr std::size_t mode_count = 12;
 
 enum class Direction : std::uint8_t { encrypt, decrypt };
 
@@ -56,6 +55,7 @@ struct ModeInfo {
   bool takes_padding = false;          // PKCS#7
   bool no_key_192 = false;             // defined for AES-128 and AES-256 only
   bool two_keys = false;               // a key is two keys of the cipher, which must differ
+  bool steals = false;                 // a short last block takes ciphertext of the one before it: both are one unit
   bool inverts = false;                // decryption runs the cipher backwards
   bool reads_previous_block = false;   // decryption of a block reads the ciphertext before it
   bool by_byte = false;                // a call of the cipher covers a byte of text, not a block

@@ -22,6 +22,7 @@ struct Xts {
                                  .most_text_len = xts_most_text_len,
                                  .no_key_192 = true,
                                  .two_keys = true,
+                                 .steals = true,
                                  .inverts = true};
 
   template <class C>

@@ -163,12 +163,7 @@ Status SplitGcm::finish() {
 namespace {
 
 const std::uint8_t* block_key(const Key& key) {
-  return key.algorithm().mode.id == Mode::xts ? key.bytes() + key.size() / 2 : key.bytes();
-}
-
-// Nothing without libcrypto: no context is borrowed then.
-LibcryptoCipher cipher_of_pool(const Key& key, Mode mode) {
-  return Libcrypto::is_here() ? fetch_cipher(key.algorithm().cipher.id, mode) : LibcryptoCipher{nullptr, false};
+  return key.algorithm().mode.two_keys ? key.bytes() + key.size() / 2 : key.bytes();
 }
 
 }  // namespace
@@ -183,10 +178,10 @@ bool has_own_aes() {
 
 AesKey::AesKey(const Key& key)
     : symmetric_(key.algorithm().mode.id == Mode::ctr || key.algorithm().mode.id == Mode::ofb),
-      encrypt_(cipher_of_pool(key, key.algorithm().mode.id), key.bytes(), Direction::encrypt),
-      decrypt_(cipher_of_pool(key, key.algorithm().mode.id), key.bytes(), Direction::decrypt),
-      encrypt_blocks_(cipher_of_pool(key, Mode::ecb), block_key(key), Direction::encrypt),
-      decrypt_blocks_(cipher_of_pool(key, Mode::ecb), block_key(key), Direction::decrypt),
+      encrypt_(key.algorithm().cipher.id, key.algorithm().mode.id, key.bytes(), Direction::encrypt),
+      decrypt_(key.algorithm().cipher.id, key.algorithm().mode.id, key.bytes(), Direction::decrypt),
+      encrypt_blocks_(key.algorithm().cipher.id, Mode::ecb, block_key(key), Direction::encrypt),
+      decrypt_blocks_(key.algorithm().cipher.id, Mode::ecb, block_key(key), Direction::decrypt),
       key_(key) {}
 
 const GcmConstants& AesKey::gcm() {
@@ -225,9 +220,8 @@ const cpu::GcmLaneKey& AesKey::gcm_lanes(const cpu::GcmLanes& code) {
 const cpu::AesLaneKey& AesKey::aes_lanes(const cpu::AesLanes& code) {
   aes_lanes_once_.call([&] {
     auto made = std::make_unique<Secret<cpu::AesLaneKey>>();
-    const bool xts = key_.algorithm().mode.id == Mode::xts;
     const std::size_t key_len = key_.algorithm().cipher.key_len;
-    code.make_key(key_.bytes(), xts ? key_.bytes() + key_len : nullptr, key_len, **made);
+    code.make_key(key_.bytes(), key_.algorithm().mode.two_keys ? key_.bytes() + key_len : nullptr, key_len, **made);
     aes_lanes_ = std::move(made);
   });
   return **aes_lanes_;

@@ -78,10 +78,11 @@ void run_own(const cpu::AesLanes& code, AesKey& key, const Message& m, const Pie
       return (encrypting ? code.xts_encrypt : code.xts_decrypt)(round_keys, tweak->data(), piece.in, piece.out,
                                                                 piece.len, past_cache);
     }
-    default:  // ECB
+    case Mode::ecb:
       return update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
         (encrypting ? code.ecb_encrypt : code.ecb_decrypt)(round_keys, nullptr, in, out, len, past_cache);
       });
+    default: throw_no_code(m);
   }
 }
 
@@ -115,7 +116,15 @@ void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece) {
     return mode == Mode::cfb ? staged_cfb_decrypt<16>(piece, ecb) : staged_cfb8_decrypt<16>(piece, ecb);
   }
   const ContextPool::Lease context = key.mode(m.direction).borrow();
-  if (mode != Mode::ecb) context->start(mode == Mode::ctr ? counter_at(m, piece).data() : piece.chain);
+  switch (mode) {
+    case Mode::ecb: break;
+    case Mode::ctr: context->start(counter_at(m, piece).data()); break;
+    case Mode::cbc:
+    case Mode::cfb:
+    case Mode::cfb8:
+    case Mode::ofb: context->start(piece.chain); break;
+    default: throw_no_code(m);
+  }
   update_with_padding(
       m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) { context->update(in, out, len); });
 }

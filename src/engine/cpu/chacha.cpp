@@ -24,8 +24,8 @@ constexpr std::size_t update_len = std::size_t{256} << 10;
 class ChaChaKey final : public KeyState {
  public:
   explicit ChaChaKey(const Key& key)
-      : encrypt_(fetch_cipher(CipherId::chacha20, key.algorithm().mode.id), key.bytes(), Direction::encrypt),
-        decrypt_(fetch_cipher(CipherId::chacha20, key.algorithm().mode.id), key.bytes(), Direction::decrypt) {}
+      : encrypt_(CipherId::chacha20, key.algorithm().mode.id, key.bytes(), Direction::encrypt),
+        decrypt_(CipherId::chacha20, key.algorithm().mode.id, key.bytes(), Direction::decrypt) {}
 
   static ChaChaKey& of(const Key& key) {
     return key.state<ChaChaKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<ChaChaKey>(k); });

@@ -142,6 +142,8 @@ class Lane {
       m_.out[at] = static_cast<std::uint8_t>(m_.in[at] ^ state[0]);
       std::memcpy(state, previous + 1, block_len - 1);
       state[block_len - 1] = m_.out[at];
+    } else if (mode != Mode::cfb && mode != Mode::ofb) {
+      throw_no_code(m_);
     } else {
       const std::size_t n = std::min(block_len, m_.in_len - at);
       xor_bytes(m_.out + at, m_.in + at, state, n);
@@ -193,6 +195,7 @@ void run_des_piece(const Message& m, const Piece& piece) {
   if (mode == Mode::cbc) return staged_cbc_decrypt<block_len>(piece, ecb);
   if (mode == Mode::cfb) return staged_cfb_decrypt<block_len>(piece, ecb);
   if (mode == Mode::cfb8) return staged_cfb8_decrypt<block_len>(piece, ecb);
+  if (mode != Mode::ecb) throw_no_code(m);
   update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     schedule.transform_ecb(in, out, len / block_len);
   });

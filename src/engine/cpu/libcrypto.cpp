@@ -12,6 +12,8 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/thread_pool.hpp"
+#include "mode/algorithm.hpp"
+#include "mode/list.hpp"
 
 namespace warpcipher {
 
@@ -97,14 +99,12 @@ void Libcrypto::fail(const char* what) const {
 
 namespace {
 
-// OpenSSL's name of a cipher in a mode. Its CFB is the mode with whole-block segments.
+// OpenSSL has the same names, in any case.
 std::string name_of(CipherId cipher, Mode mode) {
-  if (mode == Mode::stream) return "ChaCha20";
-  if (mode == Mode::poly1305) return "ChaCha20-Poly1305";
-  constexpr std::array<const char*, 8> mode_names{"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "GCM", "XTS"};
-  static_assert(static_cast<int>(Mode::xts) == 7);
-  return "AES-" + std::to_string(8 * cipher_list.at(static_cast<std::size_t>(cipher)).key_len) + "-" +
-         mode_names.at(static_cast<std::size_t>(mode));
+  const auto all = algorithms();
+  return std::string(std::find_if(all.begin(), all.end(), [&](const Algorithm& algorithm) {
+                       return algorithm.cipher.id == cipher && algorithm.mode.id == mode;
+                     })->name);
 }
 
 // Lengths are int in EVP; a multiple of every block keeps chaining modes whole.
@@ -120,7 +120,8 @@ std::size_t cell_of_this_thread(std::size_t cells) {
 }  // namespace
 
 LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
-  static constinit std::array<std::array<std::atomic<const evp_cipher_st*>, mode_count>, cipher_count> fetched{};
+  static constinit std::array<std::array<std::atomic<const evp_cipher_st*>, std::tuple_size_v<Modes>>, cipher_count>
+      fetched{};
   const auto row = static_cast<std::size_t>(cipher);
   const auto column = static_cast<std::size_t>(mode);
   std::atomic<const evp_cipher_st*>& entry = fetched.at(row).at(column);
@@ -276,7 +277,7 @@ std::unique_ptr<Context> ContextPool::take() {
       return context;
     }
   }
-  return std::make_unique<Context>(cipher_, key_, direction_);
+  return std::make_unique<Context>(fetch_cipher(cipher_, mode_), key_, direction_);
 }
 
 void ContextPool::give(std::unique_ptr<Context> context) noexcept {

@@ -138,8 +138,7 @@ struct LibcryptoCipher {
   bool pads;
 };
 
-// AES in a mode, or ChaCha20 as a stream or an AEAD, fetched once for the life of the process. Throws
-// Error{engine_failure} when no provider has it.
+// A cipher in a mode, fetched once for the life of the process. Throws Error{engine_failure} when no provider has it.
 LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode);
 
 // One EVP_CIPHER_CTX with its key, direction and no padding. Not for two threads at once. Every function throws
@@ -191,9 +190,9 @@ bool gives_decryption_tags();
 // The idle contexts of one key, cipher and direction.
 class ContextPool {
  public:
-  // Makes no context yet. `key` must live as long as the pool.
-  ContextPool(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction)
-      : cipher_(cipher), key_(key), direction_(direction) {}
+  // Asks nothing of libcrypto before it lends a context. `key` must live as long as the pool.
+  ContextPool(CipherId cipher, Mode mode, const std::uint8_t* key, Direction direction)
+      : cipher_(cipher), mode_(mode), key_(key), direction_(direction) {}
   ~ContextPool();
   ContextPool(const ContextPool&) = delete;
   ContextPool& operator=(const ContextPool&) = delete;
@@ -227,7 +226,8 @@ class ContextPool {
   std::unique_ptr<Context> take();
   void give(std::unique_ptr<Context> context) noexcept;
 
-  const LibcryptoCipher cipher_;
+  const CipherId cipher_;
+  const Mode mode_;
   const std::uint8_t* const key_;
   const Direction direction_;
   // A thread looks first in the cell that its number picks, without a lock; the rest goes to the overflow.

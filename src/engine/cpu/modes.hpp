@@ -52,7 +52,7 @@ class AesKey final : public KeyState {
   // The mode itself. Modes whose decryption is encryption of the same counters (CTR, OFB) use one pool for both.
   ContextPool& mode(Direction direction) { return direction == Direction::encrypt || symmetric_ ? encrypt_ : decrypt_; }
 
-  // Single blocks: under the tweak key (the second half, IEEE 1619 section 5.3) for XTS, else under the key.
+  // Single blocks: under the second key of a mode with two (XTS: IEEE 1619 section 5.3), else under the key.
   ContextPool& blocks(Direction direction) {
     return direction == Direction::encrypt ? encrypt_blocks_ : decrypt_blocks_;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "message/message.hpp"
 
@@ -35,6 +36,11 @@ struct Piece {
 // in the cache already. `out` is a multiple of a block; if it is not, no vector of it is aligned.
 inline bool is_past_cache(const Message& m) {
   return m.in_len >= least_past_cache && m.in != m.out && reinterpret_cast<std::uintptr_t>(m.out) % 16 == 0;
+}
+
+// For a mode that runs_mode() of engine.cpp names and the caller has no code for.
+[[noreturn]] inline void throw_no_code(const Message& m) {
+  throw Error(Status::engine_failure, "engine 'cpu' does not run ", m.algorithm().name);
 }
 
 inline Piece whole_piece(const Message& m) { return {m.in, m.out, m.in_len, 0, m.iv, true}; }

@@ -38,8 +38,8 @@ class OwnKey final : public KeyState {
 class LibcryptoKey final : public KeyState {
  public:
   explicit LibcryptoKey(const Key& key)
-      : blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), key.bytes(), Direction::encrypt),
-        of_messages_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), key.bytes(), Direction::encrypt) {}
+      : blocks_(key.algorithm().cipher.id, Mode::ecb, key.bytes(), Direction::encrypt),
+        of_messages_(key.algorithm().cipher.id, Mode::ecb, key.bytes(), Direction::encrypt) {}
 
   ContextPool& blocks() { return blocks_; }
   ContextPool& of_messages() { return of_messages_; }

@@ -136,17 +136,13 @@ bool run_input(const Message& m, const ModeInput& input) {
   return ok;
 }
 
-// PKCS#7 (RFC 5652, section 6.3): the whole blocks first, then one more block that ends in the padding.
+// PKCS#7 (RFC 5652, section 6.3).
 void encrypt_padded(const Message& m) {
-  const std::size_t block_len = m.algorithm().block_len();
-  const std::size_t tail = m.in_len % block_len, whole = m.in_len - tail;
-  std::uint8_t last[16], chain[16] = {};
-  std::memset(last, static_cast<int>(block_len - tail), sizeof last);
-  if (tail != 0) std::memcpy(last, m.in + whole, tail);
-  run_input(m, {.in = m.in, .out = m.out, .len = whole, .iv = m.iv, .iv_len = m.iv_len});
-  if (m.iv_len != 0) std::memcpy(chain, whole != 0 ? m.out + whole - block_len : m.iv, block_len);
-  run_input(m, {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
-  secure_wipe(last, sizeof last);
+  SecretBytes text(m.output_len());
+  const std::size_t fill = text.size() - m.in_len;
+  if (m.in_len != 0) std::memcpy(text.data(), m.in, m.in_len);
+  std::memset(text.data() + m.in_len, static_cast<int>(fill), fill);
+  run_input(m, {.in = text.data(), .out = m.out, .len = text.size(), .iv = m.iv, .iv_len = m.iv_len});
 }
 
 Status run_by_definition(const Message& m) {

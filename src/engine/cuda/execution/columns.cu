@@ -124,7 +124,7 @@ class ColumnsRun {
     batch_.stream_keys = &stream_keys_;
     stream_keys_.take_bytes(bytes);
     batch_.des_keys = {bytes, key_len, keys_, algorithm_.inverse(c_.direction)};
-    if (algorithm_.mode.id == Mode::xts && c_.algorithm != nullptr) {  // a Key has been checked already
+    if (algorithm_.mode.two_keys && c_.algorithm != nullptr) {  // a Key has been checked already
       check_key_halves(batch_.device, stream_, bytes, key_len, keys_, &summary_of_device()->bad);
     }
   }

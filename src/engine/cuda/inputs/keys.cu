@@ -19,7 +19,7 @@ AesKeyState::AesKeyState(const Key& key) {
   const Secret<aes::Schedule> decryption(aes::to_decryption_schedule(schedule));
   aes::to_column_words(schedule, encryption_words);
   aes::to_column_words(*decryption, decryption_words);
-  if (algorithm.mode.id == Mode::xts) {  // the second half: IEEE 1619, section 5.1
+  if (algorithm.mode.two_keys) {  // the second half: IEEE 1619, section 5.1
     const Secret<aes::Schedule> tweaks(aes::expand_key(key.bytes() + cipher_key_len, cipher_key_len));
     aes::to_column_words(*tweaks, tweak_words);
   }

@@ -146,7 +146,7 @@ class AesKeys {
 
  private:
   bool is_gcm() const { return algorithm_.mode.id == Mode::gcm; }
-  bool is_xts() const { return algorithm_.mode.id == Mode::xts; }
+  bool is_xts() const { return algorithm_.mode.two_keys; }
 
   const Device& device_;
   const Stream stream_;

@@ -41,7 +41,6 @@ const T* PlacedColumns::place(std::span<const T> column) {
 // Fills in all that is not a column.
 void PlacedColumns::describe() {
   const Algorithm& algorithm = c_.algorithm_of_all();
-  const bool is_xts = algorithm.mode.two_keys;
   const bool is_padded = c_.padding == Padding::pkcs7;
   view_.encrypting = c_.direction == Direction::encrypt;
   view_.in = c_.in.data();
@@ -49,7 +48,7 @@ void PlacedColumns::describe() {
   view_.in_len = c_.in.size();
   view_.out_len = c_.out.size();
   view_.aad_len = c_.aad.size();
-  view_.least_text_len = is_padded && !view_.encrypting ? algorithm.block_len() : is_xts ? xts_least_text_len : 0;
+  view_.least_text_len = is_padded && !view_.encrypting ? algorithm.block_len() : algorithm.mode.least_text_len;
   view_.most_text_len = std::min(algorithm.mode.most_text_len_with(c_.iv_len), most_buffer_len);
   view_.most_aad_len = algorithm.mode.most_aad_len;
   view_.count = static_cast<std::uint32_t>(c_.count);
@@ -59,7 +58,7 @@ void PlacedColumns::describe() {
   view_.block_log = static_cast<std::uint32_t>(std::countr_zero(algorithm.block_len()));
   view_.unit_log = algorithm.unit_len() == 1 ? 0 : view_.block_log;
   view_.pads = is_padded && view_.encrypting;
-  view_.steals = is_xts;
+  view_.steals = algorithm.mode.steals;
   view_.whole_blocks = algorithm.mode.whole_blocks && !view_.pads;
   view_.is_aead = algorithm.is_aead();
   view_.hashes_plaintext = algorithm.mode.hashes_plaintext;
