@@ -51,6 +51,8 @@ nb::list list_algorithms() {
     entry["parallel_encrypt"] = a.mode.parallel_encrypt;
     entry["parallel_decrypt"] = a.mode.parallel_decrypt;
     entry["iv_size"] = a.iv_len;
+    entry["least_size"] = a.mode.least_text_len;
+    entry["most_size"] = a.mode.most_text_len;
     list.append(entry);
   }
   return list;

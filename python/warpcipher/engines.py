@@ -24,6 +24,8 @@ class AlgorithmInfo(NamedTuple):
     parallel_encrypt: blocks of one message do not wait for each other when it is encrypted.
     parallel_decrypt: the same for decryption.
     iv_size:          the length of an IV or nonce; the usual one where any is allowed; 0: none.
+    least_size:       of a text: 16 for XTS, else 0.
+    most_size:        of a text.
     """
 
     name: AlgorithmName
@@ -36,6 +38,8 @@ class AlgorithmInfo(NamedTuple):
     parallel_encrypt: bool
     parallel_decrypt: bool
     iv_size: int
+    least_size: int
+    most_size: int
 
 
 class EngineInfo(NamedTuple):

@@ -333,7 +333,6 @@ TEST(Key, ChecksItsLengthAndXtsHalves) {
 }
 
 TEST(FindAlgorithm, NamesTheNearest) {
-  EXPECT_EQ(algorithms().size(), 46u);
   EXPECT_EQ(find_algorithm("aes-256-gcm").key_len(), 32u);
   try {
     find_algorithm("aes-256-gmc");

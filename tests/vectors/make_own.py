@@ -18,12 +18,11 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "python" / "support"))
 
 import conformance_oracle as oracle  # noqa: E402
+import warpcipher as wc  # noqa: E402
 
 BANNER = """# {purpose}
 # Made by make_own.py beside this file: inputs are SHAKE-128 of a label, outputs are OpenSSL's.
 """
-KEY_SIZES = {"aes-128": 16, "aes-192": 24, "aes-256": 32, "des": 8, "des-ede2": 16, "des-ede3": 24}
-NONCE_SIZES = {"chacha20": 16, "chacha20-poly1305": 12, "xchacha20-poly1305": 24, "gcm-siv": 12}
 
 
 def record(
@@ -37,28 +36,19 @@ def record(
     tag_length: int = 16,
     padding: str | None = None,
 ) -> str:
-    if "chacha20" in algorithm:
-        size, block = 32, NONCE_SIZES[algorithm]
-        mode = "stream"
-    elif algorithm.endswith("-gcm-siv"):
-        size, block = KEY_SIZES[algorithm.removesuffix("-gcm-siv")], NONCE_SIZES["gcm-siv"]
-        mode = "siv"
-    else:
-        cipher, mode = algorithm.rsplit("-", 1)
-        size = KEY_SIZES[cipher] * (2 if mode == "xts" else 1)
-        block = 8 if cipher.startswith("des") else 16
-    key = oracle.painted(f"{algorithm} key {count}", size)
+    info = wc.find_algorithm(algorithm)
+    key = oracle.painted(f"{algorithm} key {count}", info.key_size)
     if counter is not None:
         iv = oracle.iv_for_counter(key, counter)
-    elif iv is None and mode != "ecb":
-        iv = oracle.painted(f"{algorithm} iv {count}", block)
+    elif iv is None and info.iv != "none":
+        iv = oracle.painted(f"{algorithm} iv {count}", info.iv_size)
     data = oracle.encrypt(
         algorithm, key, text, iv or b"", aad, tag_length=tag_length, padding=padding
     )
     fields = {"KEY": key, "IV": iv, "AAD": aad or None, "PLAINTEXT": text}
     lines = [f"[ALGORITHM = {algorithm}]", "", f"COUNT = {count}"]
     lines += [f"{name} = {value.hex()}" for name, value in fields.items() if value is not None]
-    if oracle.is_aead(algorithm):
+    if info.is_aead:
         lines += [f"CIPHERTEXT = {data[: len(text)].hex()}", f"TAG = {data[len(text) :].hex()}"]
     else:
         lines += [f"CIPHERTEXT = {data.hex()}"]
@@ -139,13 +129,10 @@ def ccm() -> Iterator[str]:
 
 def padded() -> Iterator[str]:
     """Every length of PKCS#7 padding (RFC 5652, section 6.3)."""
-    for cipher in KEY_SIZES:
-        block = 8 if cipher.startswith("des") else 16
-        for mode in ("ecb", "cbc"):
-            algorithm = f"{cipher}-{mode}"
-            for size in range(2 * block + 1):
-                text = oracle.painted(f"{algorithm} {size}", size)
-                yield record(str(size), algorithm, text, padding="pkcs7")
+    for info in wc.algorithms():
+        for size in range(2 * info.block_size + 1 if info.takes_padding else 0):
+            text = oracle.painted(f"{info.name} {size}", size)
+            yield record(str(size), info.name, text, padding="pkcs7")
 
 
 FILES = {

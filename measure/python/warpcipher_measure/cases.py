@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 from warpcipher import formats
-from warpcipher.formats.raw import WHOLE_LIMITS, mode_of
+from warpcipher.formats.raw import whole_limit
 
 from . import _native, memory
 from .machine import available_memory
@@ -153,8 +153,8 @@ def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
     info = case.algorithm
     if info.whole_blocks and any(length % info.block_size for length in set(case.lengths)):
         return f"{info.name} takes whole blocks of {info.block_size} bytes"
-    if info.name.endswith(XTS) and min(case.lengths) < info.block_size:
-        return f"{info.name} takes messages of {info.block_size} bytes or more"
+    if min(case.lengths) < info.least_size:
+        return f"{info.name} takes messages of {info.least_size} bytes or more"
     if case.residence == "file":
         return _refuse_file(case, settings)
     needed = 2 * memory.capacity_of(case.sealed_size, cache_bytes(case.residence, machine))
@@ -168,7 +168,7 @@ def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
 
 
 def _refuse_file(case: Case, settings: Effective) -> str:
-    limit = WHOLE_LIMITS.get(mode_of(case.algorithm))
+    limit = whole_limit(case.algorithm)
     if limit is not None and case.size > limit:
         return f"format raw takes up to {shown_size(limit)} of {case.algorithm.name}"
     if settings.message is not None and settings.message < case.size:

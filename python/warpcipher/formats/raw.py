@@ -12,7 +12,7 @@ long file runs as a chain of one-shot messages; the IV of the next one follows f
     ofb        last ciphertext block XOR last plaintext block
     chacha20   its counter (the first 4 bytes, little-endian) + blocks done, which may not wrap
 
-AEADs and XTS take the message whole, up to a limit.
+All others (AEADs, XTS) take the message whole, up to a limit.
 """
 
 from __future__ import annotations
@@ -32,18 +32,23 @@ from .whole import Parts, Reader, TextWriter, Writer
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
-WHOLE_LIMITS = {"aead": 128 << 20, "xts": 16 << 20}
+WHOLE_LIMIT = 128 << 20
+"""Bytes of a message that cannot be cut."""
 # Modes whose IV after a piece _chain and seek know.
 CHAINED = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "chacha20")
 TAG_SIZE = 16
-XTS_SHORTEST = 16
 PROBE_SIZE = 64
 """Bytes that tell whether a file is one of another format."""
 
 
 def mode_of(info: wc.AlgorithmInfo) -> str:
-    """What decides how a file is cut: a name of WHOLE_LIMITS, or a mode that chains across cuts."""
-    return "aead" if info.is_aead else info.name.rpartition("-")[2]
+    """The last part of the name."""
+    return info.name.rpartition("-")[2]
+
+
+def whole_limit(info: wc.AlgorithmInfo) -> int | None:
+    """Bytes of a file that is one message, in memory; None: it is cut into a chain of them."""
+    return None if mode_of(info) in CHAINED else min(WHOLE_LIMIT, info.most_size)
 
 
 class _RawCipher(PieceCipher):
@@ -58,13 +63,15 @@ class _RawCipher(PieceCipher):
         info = wc.find_algorithm(options.algorithm)
         algorithm = info.name
         mode = mode_of(info)
-        if mode not in CHAINED and mode not in WHOLE_LIMITS:
+        limit = whole_limit(info)
+        self.whole = limit is not None
+        if self.whole and info.takes_padding:
             raise ValueError(f"format raw cannot cut {algorithm} into pieces: use wc.Cipher")
         self._password = isinstance(key, Password)
         self.header = MAGIC + salt if self._password else b""
         iv = options.iv
         if isinstance(key, Password):
-            if mode in WHOLE_LIMITS:
+            if self.whole:
                 raise ValueError(f"openssl enc does not take {algorithm}: give a key and an IV")
             if iv is not None:
                 raise ValueError("the IV comes from the password: give none")
@@ -90,15 +97,16 @@ class _RawCipher(PieceCipher):
         if options.padding == "pkcs7" and not info.takes_padding:
             raise ValueError(f"{algorithm} takes messages of any length and no padding")
         self._padded = options.padding != "none" and info.takes_padding
-        self.whole = mode in WHOLE_LIMITS
         self._sealing = direction == "encrypt"
-        limit = WHOLE_LIMITS.get(mode, CHUNK_SIZE)
         overhead = TAG_SIZE if info.is_aead else 0
-        size = len(self.header)
-        self.layout = Layout(size, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
+        self._shortest = info.least_size + (0 if self._sealing else overhead)
+        chunk = CHUNK_SIZE if limit is None else limit
+        self.layout = Layout(
+            len(self.header), chunk, overhead, chunk, False, 1 if self.whole else 1 << 62
+        )
         if self.whole:
-            self.piece = limit + (0 if self._sealing else overhead)
-            self.capacity = limit + overhead
+            self.piece = chunk + (0 if self._sealing else overhead)
+            self.capacity = chunk + overhead
         else:
             self.piece = PIECE_SIZE
             self.capacity = PIECE_SIZE + self._block
@@ -118,7 +126,7 @@ class _RawCipher(PieceCipher):
 
     def _run(self, iv: bytes, data: base.Buffer, out: memoryview | bytearray) -> None:
         """One one-shot message."""
-        if len(data) == 0 and self._mode != "aead":
+        if len(data) == 0 and not self.layout.overhead:
             return
         wc.run_columns(
             self._algorithm,
@@ -166,9 +174,10 @@ class _RawCipher(PieceCipher):
         """Raises FormatError where a whole message cannot have `size` bytes."""
         if size > self.piece:
             raise self._too_long()
-        shortest = XTS_SHORTEST if self._mode == "xts" else 0 if self._sealing else TAG_SIZE
-        if size < shortest:
-            raise FormatError(f"{self._algorithm} takes at least {shortest} bytes here, got {size}")
+        if size < self._shortest:
+            raise FormatError(
+                f"{self._algorithm} takes at least {self._shortest} bytes here, got {size}"
+            )
 
     def _check_blocks(self, size: int) -> None:
         if self._whole_blocks and size % self._block:

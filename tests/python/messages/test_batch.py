@@ -23,8 +23,7 @@ def messages(draw: st.DrawFn) -> tuple[str, str, bytes, dict[str, Any], bool]:
     size = draw(st.integers(0, 600))
     if info.whole_blocks and padding is None:
         size -= size % info.block_size
-    if name.endswith("-xts"):
-        size += info.block_size
+    size += info.least_size
     options: dict[str, Any] = {"padding": padding}
     if info.iv_size:
         options["iv"] = draw(st.binary(min_size=info.iv_size, max_size=info.iv_size))

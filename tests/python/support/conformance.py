@@ -361,7 +361,7 @@ def allowed_size(algorithm: str, size: int) -> int:
     info = ALGORITHMS[algorithm]
     if info.whole_blocks:
         return size - size % info.block_size
-    return max(size, info.block_size) if algorithm.endswith("-xts") else size
+    return max(size, info.least_size)
 
 
 def longest(engine: str, algorithm: str) -> int:

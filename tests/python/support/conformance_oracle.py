@@ -35,7 +35,7 @@ def pyca_takes(algorithm: str, iv: bytes) -> bool:
 
 
 def is_aead(algorithm: str) -> bool:
-    return algorithm.endswith(("-gcm", "-ccm", "-gcm-siv", "-poly1305"))
+    return wc.find_algorithm(algorithm).is_aead
 
 
 def hchacha20(key: bytes, nonce: bytes) -> bytes:
@@ -123,8 +123,9 @@ def reference(algorithm: str, key: bytes, padding: str | None) -> wc.Cipher:
 
 def options(algorithm: str, iv: bytes, aad: bytes, tag_length: int) -> dict[str, object]:
     """The keyword arguments of Cipher.encrypt that the algorithm takes."""
-    chosen: dict[str, object] = {} if algorithm.endswith("-ecb") else {"iv": iv}
-    if is_aead(algorithm):
+    info = wc.find_algorithm(algorithm)
+    chosen: dict[str, object] = {} if info.iv == "none" else {"iv": iv}
+    if info.is_aead:
         chosen |= {"aad": aad, "tag_length": tag_length}
     return chosen
 
