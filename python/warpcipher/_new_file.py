@@ -25,7 +25,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ._descriptors import rename_exchange, rename_noreplace
+from ._descriptors import closing, rename_exchange, rename_noreplace
 from ._types import PathLike
 from ._uncopied import Closed
 
@@ -35,6 +35,9 @@ signal ends removes them before, as the command line does."""
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _MOST_LINKS = 40  # as the kernel
+_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
+"""What the names of a file's attributes begin with that users set; others are the system's."""
 
 
 def target_of(path: PathLike) -> tuple[str, str]:
@@ -120,8 +123,15 @@ class NewFile(Closed):
         return self._descriptor
 
     def take_over(self, old: os.stat_result) -> int:
-        """Takes owner and group of the file whose next version this is, as far as the system lets
-        it. Returns its permissions; those of the group only where that is the same."""
+        """Takes owner, group, access list and attributes of the file of its name, which `old` is
+        the status of, as far as the system lets it. Returns that one's permissions; those of the
+        group only where that is the same."""
+        with contextlib.suppress(OSError):
+            there = os.open(self._name, _LOOK, dir_fd=self._folder)
+            with closing(there):
+                for name in os.listxattr(there):
+                    if name.startswith(KEPT_ATTRIBUTES):
+                        os.setxattr(self._descriptor, name, os.getxattr(there, name))
         for owner in (old.st_uid, -1):
             with contextlib.suppress(OSError):
                 os.fchown(self._descriptor, owner, old.st_gid)
@@ -262,8 +272,8 @@ def replaced(
 ) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
-    It has owner, group and permissions of a file that it replaces, from the beginning on. It can be
-    read by its descriptor, so that it can be mapped.
+    It has owner, group, permissions and attributes of a file that it replaces, from the beginning
+    on. It can be read by its descriptor, so that it can be mapped.
     replace:     False raises FileExistsError where something has the name.
     permissions: of a file that replaces none; None: the umask's rest.
     Raises OSError for a device, FIFO, socket or folder, before anything is written.

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 import warpcipher as wc
+from warpcipher._new_file import KEPT_ATTRIBUTES
 from warpcipher._tree_names import NAME, is_own, root_above
 from warpcipher.formats.source import Regular
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_FOLDER_MODE = 0o777
-KEPT_BY_COPIES = ("user.", "system.posix_acl_")
-"""Extended attributes that users set, unlike attributes of the system such as security.selinux."""
 DIFFERS = "its output exists and differs"
 
 
@@ -43,7 +42,7 @@ def _tell_what_is_lost(tree: jobs.Tree) -> None:
         owned += job.status.st_uid != os.geteuid()
         with contextlib.suppress(OSError):
             names = os.listxattr(job.source.path, follow_symlinks=False)
-            extended += any(name.startswith(KEPT_BY_COPIES) for name in names)
+            extended += any(name.startswith(KEPT_ATTRIBUTES) for name in names)
     found = {
         "hard links": linked, "owners": owned, "extended attributes and access lists": extended
     }  # fmt: skip

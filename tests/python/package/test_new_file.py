@@ -8,6 +8,7 @@ import io
 import os
 import socket
 import stat
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,22 @@ def test_owner_and_group_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with replaced(path) as file:
         file.write(b"newer")
     assert (path.stat().st_uid, path.stat().st_gid) == (mine.st_uid, mine.st_gid)
+
+
+def test_attributes_and_access_lists_stay(tmp_path: Path) -> None:
+    path, name = tmp_path / "a", "system.posix_acl_access"
+    path.write_bytes(b"old")
+    entries = ((1, 6, -1), (2, 4, 12345), (4, 4, -1), (16, 4, -1), (32, 0, -1))
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(path, "user.note", b"mine")
+        os.setxattr(path, name, access)
+    except OSError:
+        pytest.skip("this file system has no attributes")
+    mode = path.stat().st_mode
+    with replaced(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert os.getxattr(path, "user.note") == b"mine"
+    assert os.getxattr(path, name) == access
+    assert path.stat().st_mode == mode
