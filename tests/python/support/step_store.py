@@ -27,14 +27,15 @@ class StepStore(Store):
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, int, str]] = {}
-        self.steps = 0
+        self.steps = self._puts = 0
         self.dies_at: int | None = None
         self.hook: Callable[[str, str], None] = lambda call, path: None
         self._lock = threading.Lock()
 
     def put(self, path: str, data: bytes) -> None:
         version = str(int(self.objects.get(path, (b"", 0, "0"))[2]) + 1)
-        self.objects[path] = data, len(self.objects) * SECOND, version
+        self._puts += 1
+        self.objects[path] = data, self._puts * SECOND, version
 
     def _step(self, call: str, path: str) -> None:
         with self._lock:
