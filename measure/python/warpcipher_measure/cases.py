@@ -238,7 +238,8 @@ def check(case: Case, arena: memory.Arena, stream: _native.WorkStream | None) ->
     EngineError where they differ."""
     size = min(case.size, CHECKED_SIZE)
     short = replace(case, size=size, message=min(case.message, size))
-    call = Call(short, arena.slots(short.sealed_size), stream)
+    one = memory.Slots(arena.texts, arena.results, short.sealed_size, 0)
+    call = Call(short, one, stream)
     text = arena.texts.read(call.sizes[0])
     call.run(0)
     if arena.results.read(call.sizes[1]) != call.of_reference(text):

@@ -129,6 +129,18 @@ def test_a_wrong_engine_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None
         bench.run(settings)
 
 
+def test_the_text_that_is_checked_has_room_where_caches_are_small() -> None:
+    """It is shorter than those of the rows, so there was room for fewer of it than were sealed."""
+    settings = bench.Settings(
+        algorithms=("aes-256-gcm",),
+        directions=("decrypt",),
+        sizes=(65536,),
+        engines=("cpu",),
+        quick=True,
+    )
+    assert len(bench.run(settings).rows) == 1
+
+
 def test_a_run_leaves_no_cycles() -> None:
     """What it holds goes in order when it ends: device memory before the stream it is freed on."""
     settings = bench.Settings(
