@@ -85,6 +85,8 @@ def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool =
         # A file with one link has one name, however spelt: some file systems take A for a.
         if status.st_nlink == 1:
             _take(existing, identity_of(status), source, path)
+        elif in_place:
+            warn(f"{shown(path)} has other hard links, which keep the old file and its key")
 
 
 def _refuse_inside_inputs(plan: Plan) -> None:

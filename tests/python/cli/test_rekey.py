@@ -210,7 +210,10 @@ def test_a_file(folder: Path) -> None:
     run("decrypt", "--key", "new", "g.cobblestone", cwd=folder)
     assert (folder / "g").read_bytes() == paint(SIZE)
     run("check", "--key", "old", "f.cobblestone", cwd=folder)
-    run(*command, "--in-place", "f.cobblestone", cwd=folder)
+    (folder / "link").hardlink_to(folder / "f.cobblestone")
+    said = run(*command, "--in-place", "f.cobblestone", cwd=folder).stderr
+    assert b"f.cobblestone has other hard links, which keep the old file and its key" in said
+    (folder / "link").unlink()
     run("check", "--key", "new", "f.cobblestone", cwd=folder)
     run("check", "--key", "old", "f.cobblestone", cwd=folder, expect=3)
     out = ("-R", "team", "-a", "-o", "x/", "f.cobblestone", "g.cobblestone")
