@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import warpcipher as wc
+from warpcipher._descriptors import closing, open_seekable
 
 from . import keys, names, recipients
 from .errors import as_usage, command, print_json, shown, usage
@@ -185,17 +186,23 @@ def keyset(
         raise usage("-o is for a changed keyset: give --rotate or another change")
     if force and output is None:
         raise usage("--force is for --output: FILE is replaced without it")
-    found = _read(path, is_replaced=bool(changes) and output is None)
-    if rotate or add:
-        found = found.rotated(template) if rotate else found.added(template)
-    for name, number in asked:
-        found = _CHANGES[name](found, number)
-    if changes:
-        place = os.path.realpath(path) if output is None else output
-        with open_output(place, force=output is None or force) as target:
-            if output is None:
-                target.take_over(os.stat(place))  # noqa: PTH116
-            target.write_all(found.to_json().encode(), 0o600)
+    is_replaced = bool(changes) and output is None
+    with contextlib.ExitStack() as stack:
+        old = -1
+        if is_replaced and path != keys.STANDARD:
+            keys.status_of(path, "FILE")
+            old = stack.enter_context(closing(open_seekable(path)))
+        found = _read(path, is_replaced=is_replaced)
+        if rotate or add:
+            found = found.rotated(template) if rotate else found.added(template)
+        for name, number in asked:
+            found = _CHANGES[name](found, number)
+        if changes:
+            place = os.path.realpath(path) if output is None else output
+            with open_output(place, force=is_replaced or force) as target:
+                if is_replaced:
+                    target.take_over(os.fstat(old))
+                target.write_all(found.to_json().encode(), 0o600, old)
     _list(path if output is None else output, found, as_json)
 
 

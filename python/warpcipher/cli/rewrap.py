@@ -15,7 +15,7 @@ from warpcipher import stores
 
 from . import keys, names, new_keys, recipients
 from .errors import EPILOG, Command, print_json, shown, translate, usage
-from .files import exists
+from .files import exists, open_output
 from .new_keys import NewKeys, RekeySettings
 from .options import argument, in_section, option, with_options
 from .report import on_terminal
@@ -158,19 +158,16 @@ def _rewrap_file(path: str, how: RekeySettings, *, keep: bool) -> dict[str, Any]
 def _rewrap_keyset(
     path: str, new_kms: str, output: str | None, force: bool, given: dict[str, Any], more: bool
 ) -> dict[str, Any]:
-    from warpcipher._new_file import replaced
-    from warpcipher.formats.whole import write_whole
     from warpcipher.keys.sources import read_bounded
 
     kms = given.pop("kms")
     if kms is None or more or any(given.values()):
         raise usage("--new-kms goes only with --kms: FILE is the keyset")
+    place = path if output is None else output
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         made = wc.keys.rewrap_tink(bytes(read_bounded(file.fileno(), shown(path))), kms, new_kms)
-    place = path if output is None else output
-    try:
-        with replaced(place, replace=output is None or force) as target:
-            write_whole(target, memoryview(made))
-    except FileExistsError:
-        raise exists(str(output)) from None
+        old = file.fileno() if output is None else -1
+        with open_output(place, force=output is None or force) as target:
+            mode = target.take_over(os.fstat(old)) if output is None else None
+            target.write_all(made, mode, old)
     return {"path": place, "kms": new_kms}

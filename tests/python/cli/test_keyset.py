@@ -53,6 +53,24 @@ def test_rotation_and_the_end_of_a_key(tmp_path: Path, path: Path) -> None:
     formats.decrypt_file(sealed, back, read(path))
 
 
+def test_a_key_that_another_program_adds_meanwhile_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rotated = formats.Keyset.rotated
+
+    def meanwhile(old: formats.Keyset, template: str | None) -> formats.Keyset:
+        other = path.with_name("other")
+        other.write_text(rotated(old).to_json())
+        other.replace(path)
+        return rotated(old, template)
+
+    monkeypatch.setattr(formats.Keyset, "rotated", meanwhile)
+    done = call("--rotate", path)
+    assert (done.exit_code, len(read(path).keys)) == (4, 2)
+    assert "another program changed it meanwhile: nothing was written" in done.output
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
 def test_a_fresh_key_of_another_kind_waits(tmp_path: Path, path: Path) -> None:
     before, out = path.read_bytes(), tmp_path / "out.json"
     arguments = ("--add", "--template", "AES256_CTR_HMAC_SHA256_1MB", "-o", out, path)
