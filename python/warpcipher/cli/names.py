@@ -18,9 +18,11 @@ from .options import option
 Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def canonical(given: str, known: Iterable[str]) -> str:
+def canonical(
+    given: str, known: Iterable[str], listed: str = "`warpcipher info --algorithms` lists them"
+) -> str:
     """The known name for `given`; prints a note if the spelling differs. Raises CliError for any
-    other name, with those that are like it."""
+    other name, with those that are like it, and `listed`, which says where or what all are."""
     names = {_bare(name): name for name in known}
     found = names.get(_bare(given))
     if found is not None:
@@ -29,10 +31,7 @@ def canonical(given: str, known: Iterable[str]) -> str:
         return found
     # As in the library: of triple DES by another name the likest would be those of DES.
     like = re.sub("^(tripledes|3des|des3|tdes|tdea)", "desede3", _bare(given))
-    raise usage(
-        f"unknown algorithm {given[:64]!r}: {did_you_mean(like, names)}`warpcipher info "
-        "--algorithms` lists them"
-    )
+    raise usage(f"unknown algorithm {given[:64]!r}: {did_you_mean(like, names)}{listed}")
 
 
 def _bare(name: str) -> str:
@@ -54,7 +53,9 @@ def of_search(_context: click.Context, _parameter: click.Parameter, value: str) 
     from warpcipher.keysearch.template import CIPHERS
 
     both = (f"{cipher}-{mode}" for cipher in CIPHERS for mode in MODES)
-    return canonical(value, [*CIPHERS, *both])
+    return canonical(
+        value, [*CIPHERS, *both], "a search takes a cipher in ECB, CBC, CFB, OFB or CTR"
+    )
 
 
 SHELLS = ("bash", "zsh", "fish")

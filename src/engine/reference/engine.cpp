@@ -91,6 +91,7 @@ bool run_siv(const Key& key, Direction direction, bool compute_tag, const ModeIn
 template <class M, class C>
 bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
   if constexpr (M::info.two_keys) {
+    static_assert(M::info.tag_lens == 0, "nobody would look at the verdict of decryption");
     const std::size_t half = key.size() / 2;
     const C data(key.bytes(), half), tweak(key.bytes() + half, half);
     direction == Direction::encrypt ? M::encrypt(data, tweak, input) : M::decrypt(data, tweak, input);
