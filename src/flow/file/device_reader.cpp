@@ -44,7 +44,10 @@ class FileSlot {
       if (!joint_->wait_for_room(piece_)) return false;
     }
     reading_.naming(piece_, [&] {
-      engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, slot_.stream());
+      std::uint8_t* const to = is_joined()          ? joint_->place(piece_)
+                               : chunks_.is_plain() ? chunks_.out.data() + piece_.items.front().place
+                                                    : memory_;
+      engine_.copy_to_device(to, pinned_, piece_.len, slot_.stream());
     });
     is_loaded_ = true;
     return true;
@@ -55,7 +58,7 @@ class FileSlot {
   bool settle() {
     if (!is_loaded_) return true;
     reading_.naming(piece_, [&] {
-      if (is_joined()) {
+      if (is_joined() || chunks_.is_plain()) {
         slot_.wait();
       } else {
         decrypt();
@@ -109,6 +112,7 @@ class FileSlot {
 
   void reserve() {
     if (pinned_ == nullptr) pinned_ = slot_.pinned(room_);
+    if (chunks_.is_plain()) return slot_.set_secret(pinned_, piece_.len);
     if (memory_ == nullptr && !is_joined()) memory_ = slot_.on_device(room_);
   }
 
@@ -140,7 +144,7 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
                                                        : slot_len_for(total, options.threads);
   const std::size_t room = rooms.for_piece(std::min(piece_len, most_device_chunk_len));
   const std::size_t threads = threads_with_slots(options.threads, total, room);
-  const JointShape shape = joint_shape(rooms, is_short, room, threads);
+  const JointShape shape = chunks.is_plain() ? JointShape{} : joint_shape(rooms, is_short, room, threads);
   Reading reading(chunks, options, room, shape.windows > 1 ? shape.window_len : UINT64_MAX);
   const PieceCheck piece_check(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.

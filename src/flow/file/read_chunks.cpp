@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/file/read_chunks.hpp"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -106,6 +104,10 @@ class HostWorker {
 
   void work() {
     while (reading_.next(piece_)) {
+      if (chunks_.is_plain()) {
+        if (!reading_.read(piece_, chunks_.out.data() + piece_.items.front().place)) return;
+        continue;
+      }
       if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::uint8_t[]>(room_);
       if (!reading_.read(piece_, buffer_.get())) return;
       if (const auto failure = piece_check_.find_bad(piece_, buffer_.get())) return reading_.fail(*failure);
@@ -168,109 +170,40 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   return reading.failure();
 }
 
-namespace {
-
-class PlainReading : public FailingWork<ReadFailure> {
- public:
-  PlainReading(const PlainBytes& bytes, const ReadOptions& options, std::size_t piece_len)
-      : FailingWork(options.check), bytes_(bytes), cutter_(bytes.out.size(), piece_len) {}
-
-  // The next piece of `out` for this thread; empty when there is none, or something failed.
-  std::span<std::uint8_t> next() {
-    if (!goes_on()) return {};
-    const TextCutter::Piece piece = cutter_.next();
-    return bytes_.out.subspan(piece.begin, piece.len);
-  }
-
-  // Reads the bytes of a piece of `out` into a buffer; false where that failed.
-  bool read(std::span<const std::uint8_t> piece, std::uint8_t* buffer) {
-    const auto at = static_cast<std::size_t>(piece.data() - bytes_.out.data());
-    const std::uint64_t begin = bytes_.begin + at;
-    if (!bytes_.source.empty()) {
-      std::memcpy(buffer, bytes_.source.data() + at, piece.size());
-      return true;
-    }
-    const std::size_t done = move_all(
-        piece.size(),
-        [&](std::size_t at_piece, std::size_t left) {
-          return pread(bytes_.descriptor, buffer + at_piece, left, static_cast<off_t>(begin + at_piece));
-        },
-        [&] { check(true); });
-    if (done == piece.size()) return true;
-    fail({errno != 0 ? ReadFailure::Kind::error : ReadFailure::Kind::ended, 0, begin + done, errno});
-    return false;
-  }
-
- private:
-  const PlainBytes& bytes_;
-  TextCutter cutter_;
-};
-
-// Page-locked memory on its way to the device.
-class PlainSlot {
- public:
-  PlainSlot(DeviceEngine& engine, PlainReading& reading, std::size_t room)
-      : engine_(engine), reading_(reading), room_(room), slot_(engine) {}
-
-  // Reads the next piece and starts its copy; false when there is none, or it failed.
-  bool load(const auto&) {
-    const std::span<std::uint8_t> piece = reading_.next();
-    if (piece.empty()) return false;
-    if (memory_ == nullptr) memory_ = slot_.pinned(room_);
-    slot_.set_secret(memory_, piece.size());
-    if (!reading_.read(piece, memory_)) return false;
-    engine_.copy_to_device(piece.data(), memory_, piece.size(), slot_.stream());
-    return true;
-  }
-
-  bool settle() {
-    slot_.wait();
-    return true;
-  }
-
- private:
-  DeviceEngine& engine_;
-  PlainReading& reading_;
-  const std::size_t room_;
-  SlotMemory slot_;
-  std::uint8_t* memory_ = nullptr;
-};
-
-std::optional<ReadFailure> read_to_host(const PlainBytes& bytes, const ReadOptions& options) {
-  const std::size_t piece_len = std::min(options.piece_len != 0 ? options.piece_len : most_slot_len, bytes.out.size());
-  const std::uint64_t others = (bytes.out.size() - 1) / piece_len;
-  PlainReading reading(bytes, options, piece_len);
-  reading.run(std::min<std::uint64_t>(threads_for(options.threads), others + 1), [&] {
-    while (true) {
-      const std::span<std::uint8_t> piece = reading.next();
-      if (piece.empty() || !reading.read(piece, piece.data())) return;
-    }
-  });
-  return reading.failure();
-}
-
-std::optional<ReadFailure> read_to_device(DeviceEngine& engine, const PlainBytes& bytes, Stream stream,
-                                          const ReadOptions& options) {
-  const std::size_t most = threads_for(options.threads);
-  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(bytes.out.size(), most);
-  const std::size_t room = std::min({piece_len, bytes.out.size(), PinnedBudget::most / slots_of_thread});
-  PlainReading reading(bytes, options, room);
-  // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
-  engine.wait(stream);
-  reading.run_slots<PlainSlot>(threads_with_slots(most, bytes.out.size(), room), engine, reading, room);
-  return reading.failure();
-}
-
-}  // namespace
-
+// Bytes that are not encrypted are chunks without keys, one a piece.
 std::optional<ReadFailure> read_plain(std::string_view engine, const PlainBytes& bytes, Stream stream,
-                                      const ReadOptions& options) {
+                                      const ReadOptions& asked) {
   if (bytes.begin > most_offset) {
     refuse("bytes of a file from ", bytes.begin, " on: expected at most 2^62");
   }
-  if (bytes.out.empty()) return std::nullopt;
-  if (bytes.memory == Memory::host) return read_to_host(bytes, options);
-  return read_to_device(select_device_engine(engine), bytes, stream, options);
+  const std::size_t size = bytes.out.size();
+  if (size == 0) return std::nullopt;
+  if (bytes.descriptor < 0 && bytes.source.empty()) {
+    return ReadFailure{ReadFailure::Kind::error, 0, bytes.begin, EBADF};
+  }
+  const bool on_host = bytes.memory == Memory::host;
+  ReadOptions options = asked;
+  options.threads = threads_for(asked.threads);
+  if (options.piece_len == 0) options.piece_len = on_host ? most_slot_len : slot_len_for(size, options.threads);
+  options.piece_len = std::min({options.piece_len, size, most_device_chunk_len});
+  std::vector<std::uint64_t> offsets, lengths;
+  for (std::size_t at = 0; at < size; at += lengths.back()) {
+    offsets.push_back(bytes.begin + at);
+    lengths.push_back(std::min(options.piece_len, size - at));
+  }
+  FileChunks chunks;
+  chunks.count = lengths.size();
+  chunks.file_offsets = offsets;
+  chunks.lengths = lengths;
+  chunks.source = {bytes.descriptor, bytes.source, bytes.begin};
+  chunks.memory = bytes.memory;
+  chunks.out = bytes.out;
+  const ChunkRooms rooms(chunks);
+  std::optional<ReadFailure> failure =
+      on_host ? read_to_host(engine, chunks, rooms, options)
+              : read_to_device(engine, select_device_engine(engine), chunks, rooms, stream, options);
+  if (failure) failure->chunk = 0;
+  return failure;
 }
 
 }  // namespace warpcipher

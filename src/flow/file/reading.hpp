@@ -49,6 +49,7 @@ class Reading : public FailingWork<ReadFailure> {
   // Runs call(); an Error of it says which chunks it was about.
   template <class Call>
   void naming(const FilePiece& piece, Call&& call) const {
+    if (chunks_.is_plain()) return call();
     naming_chunks(chunks_.first_number + piece.items.front().chunk, chunks_.first_number + piece.items.back().chunk,
                   std::forward<Call>(call));
   }

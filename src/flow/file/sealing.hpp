@@ -105,6 +105,7 @@ struct SealedChunks : Sealing {
   std::span<const std::uint8_t> aad_of(std::size_t i) const {
     return aad_offsets.empty() ? aad : aad.subspan(aad_offsets[i], aad_lengths[i]);
   }
+  bool is_plain() const { return keys.empty(); }  // not encrypted, as read_plain() has them
   const Key& key(std::size_t i) const { return *keys[key_index.empty() ? 0 : key_index[i]]; }
 
   // Chunk i in host memory as an engine takes it. tag: of an AEAD.
