@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "engine/cpu/hmac.hpp"
 #include "flow/copy.hpp"
 #include "flow/file/file_piece.hpp"
+#include "flow/file/reading.hpp"
 #include "flow/file/work.hpp"
 
 namespace warpcipher {
@@ -119,9 +119,10 @@ class Crypting {
 
   std::optional<std::uint64_t> run(std::size_t* favourite) {
     find_ivs();
-    if (const auto bad = move_heads()) return chunks_.first + *bad;
-    if (sealing_.has_mac() && !encrypts_) {
-      if (const auto bad = find_bad_mac()) return chunks_.first + *bad;
+    if (encrypts_) {
+      write_heads();
+    } else if (const auto bad = find_bad()) {
+      return chunks_.first + *bad;
     }
     const std::size_t keys = sealing_.keys.size(), begin = favourite != nullptr ? *favourite % keys : 0;
     for (std::size_t turn = 0; turn < keys && !left_.empty(); ++turn) {
@@ -161,18 +162,11 @@ class Crypting {
   // Where the ciphertext begins.
   std::uint64_t text_at(std::size_t i) const { return encrypts_ ? items_[i].place : items_[i].at; }
 
-  // Writes the heads, or finds the first chunk whose head is not right.
-  std::optional<std::size_t> move_heads() {
+  void write_heads() {
     for (std::size_t i = 0; i < chunks_.count && !places_.heads.empty(); ++i) {
       const std::span<const std::uint8_t> head = places_.head(i);
-      const std::size_t begin = text_at(i) - head.size();
-      if (encrypts_) {
-        std::ranges::copy(head, chunks_.out.data() + begin);
-      } else if (!std::ranges::equal(head, chunks_.in.subspan(begin, head.size()))) {
-        return i;
-      }
+      std::ranges::copy(head, chunks_.out.data() + text_at(i) - head.size());
     }
-    return std::nullopt;
   }
 
   // The nonces that no rule gives: before each ciphertext.
@@ -210,27 +204,22 @@ class Crypting {
     left_.resize(bad);
   }
 
-  // Calls body(hmac, number) for each chunk, on all cores where chunks are long.
-  template <class Body>
-  void for_macs(Body&& body) {
-    const Hmac first(sealing_.mac.hash, sealing_.mac.key);
-    const std::size_t at_once = std::max<std::size_t>(1, hashed_at_once / sealing_.chunk_len);
+  // Calls body(own, number) for each chunk, on all cores where HMACs of long chunks are worth it. own: of each core, as
+  // `first`.
+  template <class Own, class Body>
+  void for_all(const Own& first, Body&& body) {
+    const std::size_t some = std::max<std::size_t>(1, hashed_at_once / sealing_.chunk_len);
+    const std::size_t at_once = sealing_.has_mac() ? some : chunks_.count;
     ThreadPool::instance().parallel_for(chunks_.count, at_once, [&](std::size_t begin, std::size_t end) {
-      Hmac hmac(first);
-      for (std::size_t i = begin; i < end; ++i) body(hmac, i);
+      Own own(first);
+      for (std::size_t i = begin; i < end; ++i) body(own, i);
     });
   }
 
-  std::array<std::span<const std::uint8_t>, 2> mac_text(std::span<const std::uint8_t> sealed, std::size_t i) const {
-    const std::size_t len = sealing_.iv_len;
-    return {places_.ivs.subspan(i * len, len), sealed.subspan(text_at(i), places_.lengths[i])};
-  }
-
-  std::optional<std::size_t> find_bad_mac() {
+  std::optional<std::size_t> find_bad() {
     std::atomic<std::size_t> first_bad{chunks_.count};
-    for_macs([&](Hmac& hmac, std::size_t i) {
-      const std::span<const std::uint8_t> tag = chunks_.in.subspan(text_at(i) + places_.lengths[i], sealing_.tag_len);
-      if (hmac.matches(mac_text(chunks_.in, i), tag)) return;
+    for_all(PieceCheck(places_), [&](PieceCheck& check, std::size_t i) {
+      if (check.is_right(items_[i], chunks_.in.data())) return;
       std::size_t before = first_bad;
       while (i < before && !first_bad.compare_exchange_weak(before, i)) {
       }
@@ -240,8 +229,10 @@ class Crypting {
   }
 
   void add_macs() {
-    for_macs([&](Hmac& hmac, std::size_t i) {
-      hmac.compute(mac_text(chunks_.out, i), chunks_.out.subspan(text_at(i) + places_.lengths[i], sealing_.tag_len));
+    for_all(Hmac(sealing_.mac.hash, sealing_.mac.key), [&](Hmac& hmac, std::size_t i) {
+      const std::size_t at = text_at(i), len = places_.lengths[i], iv_len = sealing_.iv_len;
+      hmac.compute({{places_.ivs.subspan(i * iv_len, iv_len), chunks_.out.subspan(at, len)}},
+                   chunks_.out.subspan(at + len, sealing_.tag_len));
     });
   }
 

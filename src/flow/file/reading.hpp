@@ -80,23 +80,19 @@ class PieceCheck {
   std::optional<ReadFailure> find_bad(const FilePiece& piece, const std::uint8_t* buffer) {
     if (chunks_.heads.empty() && !hmac_) return std::nullopt;
     for (const FilePiece::Item& item : piece.items) {
-      if (!has_right_head(item, buffer) || !has_right_mac(item, buffer)) {
-        return ReadFailure{ReadFailure::Kind::bad_tag, item.chunk};
-      }
+      if (!is_right(item, buffer)) return ReadFailure{ReadFailure::Kind::bad_tag, item.chunk};
     }
     return std::nullopt;
   }
 
- private:
-  bool has_right_head(const FilePiece::Item& item, const std::uint8_t* buffer) const {
-    if (chunks_.heads.empty()) return true;
-    const std::span<const std::uint8_t> head = chunks_.head(item.chunk);
-    return std::ranges::equal(head, std::span(buffer + item.at - head.size(), head.size()));
-  }
-
-  bool has_right_mac(const FilePiece::Item& item, const std::uint8_t* buffer) {
-    if (!hmac_) return true;
+  // The same of one chunk.
+  bool is_right(const FilePiece::Item& item, const std::uint8_t* buffer) {
     const std::uint8_t* const text = buffer + item.at;
+    if (!chunks_.heads.empty()) {
+      const std::span<const std::uint8_t> head = chunks_.head(item.chunk);
+      if (!std::ranges::equal(head, std::span(text - head.size(), head.size()))) return false;
+    }
+    if (!hmac_) return true;
     const std::size_t len = chunks_.lengths[item.chunk];
     return hmac_->matches({{{iv_of(chunks_, item, buffer), chunks_.iv_len}, {text, len}}},
                           {text + len, chunks_.tag_len});
