@@ -82,11 +82,7 @@ class FileSlot {
                 columns_.make(chunks_, Direction::decrypt, piece_.items, memory,
                               piece_.is_partial ? memory : chunks_.out, ivs_in_file(), piece_.is_partial),
                 results_, stream);
-    for (std::size_t k = 0; k < results_.size(); ++k) {
-      if (results_[k].status == Status::ok) continue;
-      reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
-      break;
-    }
+    reading_.are_right(results_, piece_.items);
     if (piece_.is_partial) {
       for (const FilePiece::Item& item : piece_.items) {
         if (chunks_.take(item.chunk) == 0) continue;

@@ -179,10 +179,7 @@ class Joint {
                   window.results, window.stream);
       engine_.wait(window.stream);
     });
-    const auto bad = std::find_if(window.results.begin(), window.results.end(),
-                                  [](const Result& r) { return r.status != Status::ok; });
-    if (bad == window.results.end()) return;
-    reading_.fail({ReadFailure::Kind::bad_tag, items[static_cast<std::size_t>(bad - window.results.begin())].chunk});
+    reading_.are_right(window.results, items);
   }
 
   // The items of a window in order, up to a chunk that failed.

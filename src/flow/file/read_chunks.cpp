@@ -127,11 +127,7 @@ class HostWorker {
     }
     results_.assign(messages_.size(), {});
     reading_.naming(piece_, [&] { run(engine_, messages_, results_); });
-    for (std::size_t k = 0; k < results_.size(); ++k) {
-      if (results_[k].status == Status::ok) continue;
-      reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
-      return false;
-    }
+    if (!reading_.are_right(results_, piece_.items)) return false;
     if (!piece_.is_partial) return true;
     for (const FilePiece::Item& item : piece_.items) {
       std::copy_n(buffer_.get() + item.at + chunks_.skip(item.chunk), chunks_.take(item.chunk),

@@ -46,6 +46,14 @@ class Reading : public FailingWork<ReadFailure> {
     return !piece.empty();
   }
 
+  // Whether all of these were opened; else the first that was not has failed.
+  bool are_right(std::span<const Result> results, std::span<const FilePiece::Item> items) {
+    const auto bad = std::ranges::find_if(results, [](const Result& r) { return r.status != Status::ok; });
+    if (bad == results.end()) return true;
+    fail({ReadFailure::Kind::bad_tag, items[static_cast<std::size_t>(bad - results.begin())].chunk});
+    return false;
+  }
+
   // Runs call(); an Error of it says which chunks it was about.
   template <class Call>
   void naming(const FilePiece& piece, Call&& call) const {
