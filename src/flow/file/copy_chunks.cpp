@@ -61,7 +61,7 @@ CopiedChunks copy_chunks(std::string_view engine, const Sealing& sealing, const 
   // A piece is longer than others only where it is one chunk.
   const std::size_t sealed_len = sealing.chunk_len + sealing.overhead();
   const std::size_t at_once = std::max<std::size_t>(1, most_of_a_piece() / sealed_len);
-  TextCutter cutter(copy.count, at_once);
+  std::atomic<std::size_t> next{0};
   // All before the first piece that failed are done: pieces are given out in order, and a thread finishes what it has.
   FailingWork<CopiedChunks> work(check);
   const bool encrypts = copy.direction == Direction::encrypt;
@@ -69,26 +69,27 @@ CopiedChunks copy_chunks(std::string_view engine, const Sealing& sealing, const 
   work.run(threads, [&] {
     CopyBuffer in, out;
     while (work.goes_on()) {
-      const TextCutter::Piece piece = cutter.next();
-      if (piece.len == 0) return;
-      const std::uint64_t first = copy.first + piece.begin;
+      const std::size_t begin = next.fetch_add(at_once, std::memory_order_relaxed);
+      if (begin >= copy.count) return;
+      const std::size_t count = std::min(at_once, copy.count - begin);
+      const std::uint64_t first = copy.first + begin;
       const std::uint64_t before = sealing.begin_of(first) - sealing.begin_of(copy.first);
-      const std::uint64_t sealed_before = before + piece.begin * sealing.overhead();
-      const std::size_t plain = sealing.begin_of(first + piece.len) - sealing.begin_of(first);
-      const std::size_t sealed = plain + piece.len * sealing.overhead();
+      const std::uint64_t sealed_before = before + begin * sealing.overhead();
+      const std::size_t plain = sealing.begin_of(first + count) - sealing.begin_of(first);
+      const std::size_t sealed = plain + count * sealing.overhead();
       const std::uint64_t source = copy.source_offset + (encrypts ? before : sealed_before);
       const std::uint64_t target = copy.target_offset + (encrypts ? sealed_before : before);
       const ChunksInMemory chunks{copy.direction,
                                   first,
-                                  piece.len,
+                                  count,
                                   false,
                                   Memory::host,
                                   in.place(source, encrypts ? plain : sealed),
                                   out.place(target, encrypts ? sealed : plain)};
-      if (!in.move(preadv, copy.source, source, work)) return work.fail({piece.begin, errno, 0});
-      if (crypt_chunks(engine, sealing, chunks)) return work.fail({piece.begin});
+      if (!in.move(preadv, copy.source, source, work)) return work.fail({begin, errno, 0});
+      if (crypt_chunks(engine, sealing, chunks)) return work.fail({begin});
       if (!out.move(pwritev, copy.target, target, work)) {
-        return work.fail({piece.begin, 0, errno != 0 ? errno : ENOSPC});
+        return work.fail({begin, 0, errno != 0 ? errno : ENOSPC});
       }
     }
   });

@@ -57,28 +57,6 @@ inline std::size_t threads_with_slots(std::size_t threads, std::uint64_t total, 
   return std::clamp<std::size_t>(std::min(pieces, PinnedBudget::of_call() / (slots_of_thread * slot_len)), 1, threads);
 }
 
-// Pieces of a text, given out in order to any thread.
-class TextCutter {
- public:
-  struct Piece {
-    std::uint64_t begin = 0;
-    std::size_t len = 0;  // 0: there is none left
-  };
-
-  TextCutter(std::uint64_t text_len, std::size_t piece_len) : text_len_(text_len), piece_len_(piece_len) {}
-
-  Piece next() {
-    const std::uint64_t begin = next_.fetch_add(1, std::memory_order_relaxed) * piece_len_;
-    if (begin >= text_len_) return {};
-    return {begin, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len_, text_len_ - begin))};
-  }
-
- private:
-  const std::uint64_t text_len_;
-  const std::size_t piece_len_;
-  std::atomic<std::uint64_t> next_{0};
-};
-
 // What reading and writing of a file's chunks share: threads that take one piece after another until none is left or
 // one of them failed, and the keys of a piece.
 
