@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from warpcipher._types import Direction
 
 TAG_SIZE = 16
-XTS = "-xts"
 PLACES = {"device": ("device", "pinned", "pageable"), "host": ("pageable",)}
 """Where data lie unless that is said, for engines of each memory."""
 CHECKED_SIZE = 16 << 10
@@ -121,7 +120,7 @@ def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int |
     but XTS is cut into sectors. In files it is always whole."""
     parallel = getattr(info, f"parallel_{direction}")
     if asked is None:
-        asked = size if parallel and not info.name.endswith(XTS) else MESSAGE
+        asked = size if parallel and not info.name.endswith("-xts") else MESSAGE
     return min(asked, size)
 
 
@@ -155,6 +154,8 @@ def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
         return f"{info.name} takes whole blocks of {info.block_size} bytes"
     if min(case.lengths) < info.least_size:
         return f"{info.name} takes messages of {info.least_size} bytes or more"
+    if max(case.lengths) > info.most_size:
+        return f"{info.name} takes messages of {shown_size(info.most_size)} at most"
     if case.residence == "file":
         return _refuse_file(case, settings)
     needed = 2 * memory.capacity_of(case.sealed_size, cache_bytes(case.residence, machine))

@@ -147,9 +147,10 @@ class Session:
     def memory(self, variant: str, size: int) -> Memory:
         """Random bytes, one at least, where a variant wants them; for the product on the GPU."""
         known = self.variants.get(variant)
-        found: Memory = HostMemory(max(size, 1))
         if known is None or known.needs_gpu:
-            found = DeviceMemory(max(size, 1), self.need_stream())
+            found: Memory = DeviceMemory(max(size, 1), self.need_stream())
+        else:
+            found = HostMemory(max(size, 1))
         fill(found, self.stream)
         return found
 
@@ -243,16 +244,11 @@ class Session:
         then by the host's clock. A name that is not a variant is the product's."""
         known = self.variants.get(variant)
         on_device = not residence and (known is None or known.needs_gpu)
-        found = Measurement(
-            variant=variant,
-            parameters=dict(parameters),
-            amount=amount,
-            unit=unit,
-            residence=residence or ("device" if on_device else "host"),
-            seconds=call if isinstance(call, Spread) else self.time(call, on_device=on_device),
-            checked=checked,
-            constant_time=known is None or known.constant_time,
-        )
+        seconds = call if isinstance(call, Spread) else self.time(call, on_device=on_device)
+        where = residence or ("device" if on_device else "host")
+        what = variant, dict(parameters), amount, unit, where
+        constant_time = known is None or known.constant_time
+        found = Measurement(*what, seconds, checked, constant_time)
         self.report.measurements.append(found)
         self.observe(found)
         return found

@@ -184,3 +184,6 @@ def test_sizes_that_do_not_fit_an_algorithm_are_left_out() -> None:
     of_both = "encrypt 5 B pageable reference"
     assert "whole blocks of 16" in reasons[f"aes-128-ecb {of_both}"]
     assert "messages of 16 bytes or more" in reasons[f"aes-128-xts {of_both}"]
+    long = bench.Settings(algorithms=("aes-128-xts",), sizes=(32 << 20,), message=32 << 20)
+    with pytest.raises(wc.EngineError, match="aes-128-xts takes messages of 16 MiB at most"):
+        bench.run(long)

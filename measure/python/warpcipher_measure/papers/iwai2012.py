@@ -110,21 +110,17 @@ def _judge(session: Session, rates: Rates, no_loop: Rates, cpu: float) -> None:
     keys = ratio(BEST, "16-shared-constant-registers")
     looped = [best[size] / _best(no_loop, size) for size in GRANULARITIES]
     up = max(*rates.values(), *no_loop.values()) / cpu
+    granularities = ", ".join(f"{size} B/thread: {shown(rate)}" for size, rate in best.items())
+    loops = f"the best of 16, 8, 4 and 1 B/thread with the loop: {listed(looped)} times as fast"
     verdicts = (
-        (
-            ", ".join(f"{size} B/thread: {shown(rate)}" for size, rate in best.items()) + " GB/s",
-            best[16] == max(best.values()),
-        ),
+        (f"{granularities} GB/s", best[16] == max(best.values())),
         (f"{shown(boxes)} times as fast in shared memory", boxes > 1),
         (f"16, 8 and 4 B/thread: {listed(fours)} times as fast", min(fours) > 1),
         (f"{listed(registers)} times as fast as SoA and AoS", min(registers) > 1),
         (f"{shown(soa)} times as fast", soa > 1),
         (f"{listed(aos)} times as fast", min(aos) > 1),
         (f"shared over constant: {shown(keys)}", abs(keys - 1) < 0.05),
-        (
-            f"the best of 16, 8, 4 and 1 B/thread with the loop: {listed(looped)} times as fast",
-            min(looped) > 1,
-        ),
+        (loops, min(looped) > 1),
         (f"{shown(up)} times", up >= published.load(NAME)["best_over_cpu"]["value"]),
     )
     session.judge(CLAIMS[:-1], verdicts)

@@ -162,22 +162,20 @@ def _judge(session: Session, lines: Lines, copies: dict[int, tuple[float, float]
     warp, shuffle, thread = (lines[f"{name}, kernel"][size] for name in BYTES)
     best = max(cpu[n] / min(lines[f"{name}, total"][n] for name in BYTES) for n in cpu)
     share = sum(copies[size]) / (sum(copies[size]) + min(warp, thread, shuffle))
+    of_warps, of_blocks = (f"{occupancy[name]:.1%}" for name in ("warp-shared", "thread"))
+    forms = (
+        f"{shown_size(size)}: a thread a block is {shown(warp / thread)} times as fast as four "
+        f"through shared memory, {shown(shuffle / thread)} times as four with shuffles"
+    )
+    fewer = registers["warp-shared"] < registers["thread"]
+    more = occupancy["warp-shared"] > occupancy["thread"]
+    claimed = published.load(NAME)["largest_speed_up"]["value"]
     verdicts = (
-        (
-            f"{registers['warp-shared']} against {registers['thread']}",
-            registers["warp-shared"] < registers["thread"],
-        ),
-        (
-            f"the runtime allows {occupancy['warp-shared']:.1%} against {occupancy['thread']:.1%}",
-            occupancy["warp-shared"] > occupancy["thread"],
-        ),
-        (
-            f"{shown_size(size)}: a thread a block is {shown(warp / thread)} times as fast as four "
-            f"through shared memory, {shown(shuffle / thread)} times as four with shuffles",
-            abs(warp / thread - 1) < 0.25,
-        ),
+        (f"{registers['warp-shared']} against {registers['thread']}", fewer),
+        (f"the runtime allows {of_warps} against {of_blocks}", more),
+        (forms, abs(warp / thread - 1) < 0.25),
         (f"{share:.0%} of the time of {shown_size(size)}", share > 0.5),
-        (f"up to {shown(best)} times", best >= published.load(NAME)["largest_speed_up"]["value"]),
+        (f"up to {shown(best)} times", best >= claimed),
     )
     session.judge(CLAIMS, verdicts)
 

@@ -176,17 +176,14 @@ def _judge(session: Session, lines: Lines, cpu: dict[str, float], shares: dict[s
     early = {name: lines[name][min(few[name], max(lines[name]))] / top[name] for name in CPUS}
     gain = top[IN_ADVANCE] / top[AES] - 1
     ups = {name: top[name] / cpu[name] for name in CPUS}
+    few_enough = all(early[name] >= few[f"{name}_share"] for name in CPUS)
+    as_fast = all(ups[name] >= values["cpu"][f"{name}_speed_up"] for name in CPUS)
+    times = f"{shown(ups[DES])} and {shown(ups[AES])}"
     verdicts = (
         (f"{shares[DES]:.0%} and {shares[AES]:.0%}", min(shares[DES], shares[AES]) > 0.75),
-        (
-            f"{early[DES]:.0%} and {early[AES]:.0%}",
-            all(early[name] >= few[f"{name}_share"] for name in CPUS),
-        ),
+        (f"{early[DES]:.0%} and {early[AES]:.0%}", few_enough),
         (f"{abs(gain):.0%} {'faster' if gain > 0 else 'slower'}", gain > 0),
-        (
-            f"{shown(ups[DES])} and {shown(ups[AES])} times as fast as the same on one CPU thread",
-            all(ups[name] >= values["cpu"][f"{name}_speed_up"] for name in CPUS),
-        ),
+        (f"{times} times as fast as the same on one CPU thread", as_fast),
     )
     session.judge(CLAIMS, verdicts)
 
@@ -225,16 +222,12 @@ def _blocks(session: Session) -> None:
     best = max(FLOATS, key=rates.__getitem__)
     ratio, ups = rates[INTEGER] / rates[best], [rates[name] / cpu for name in (INTEGER, best)]
     order = sorted(xors, key=xors.__getitem__)
+    rates_of = ", ".join(f"{name} {shown(rate / 1e9)}" for name, rate in xors.items())
+    times = " and ".join(map(shown, ups))
     verdicts = (
-        (
-            ", ".join(f"{name} {shown(rate / 1e9)}" for name, rate in xors.items()) + " G/s",
-            (order[-1], order[0]) == ("xor-alu", "xor-256"),
-        ),
+        (f"{rates_of} G/s", (order[-1], order[0]) == ("xor-alu", "xor-256")),
         (f"{shown(ratio)} times as fast as the best of those, {best}", ratio >= 3),
-        (
-            f"{shown(ups[0])} and {shown(ups[1])} times as fast as one CPU thread with T-tables",
-            ups[0] >= 2 and ups[1] < 1,
-        ),
+        (f"{times} times as fast as one CPU thread with T-tables", ups[0] >= 2 and ups[1] < 1),
     )
     session.judge(BLOCK_CLAIMS, verdicts)
 
