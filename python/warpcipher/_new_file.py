@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -145,10 +146,16 @@ class NewFile(Closed):
         self.close()
         return kept
 
-    def give_name(self, *, replace: bool) -> None:
+    def give_name(self, *, replace: bool, of: int = -1) -> None:
         """Makes the file durable and gives it its name. FileExistsError without `replace`, where
-        something has the name."""
+        something has the name. of: a descriptor of the file whose next version it is; OSError where
+        the name stands for another."""
         try:
+            if of >= 0:
+                if not self.take_place_of(of):
+                    says = "another program changed it meanwhile: nothing was written, try again"
+                    raise OSError(errno.EBUSY, says)
+                return
             os.fsync(self._descriptor)
             if replace:
                 self._check_target()
@@ -165,6 +172,12 @@ class NewFile(Closed):
         `mine` has open. False: something else has the name, and keeps it. Where names cannot be
         exchanged, what gets the name after the last look is replaced."""
         os.fsync(self._descriptor)
+        try:  # of two that replace one version, one does
+            fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # no locks here
+            pass
         self._check_temporary()
         if not self._stands_for(self._name, mine):
             return False
@@ -268,7 +281,7 @@ class NewFile(Closed):
 
 @contextlib.contextmanager
 def replaced(
-    path: PathLike, *, replace: bool = True, permissions: int | None = None
+    path: PathLike, *, replace: bool = True, permissions: int | None = None, of: int = -1
 ) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
@@ -276,6 +289,7 @@ def replaced(
     on. It can be read by its descriptor, so that it can be mapped.
     replace:     False raises FileExistsError where something has the name.
     permissions: of a file that replaces none; None: the umask's rest.
+    of:          as of `give_name`.
     Raises OSError for a device, FIFO, socket or folder, before anything is written.
     """
     given = os.fsdecode(path)
@@ -297,4 +311,4 @@ def replaced(
             os.fchmod(new.fileno(), permissions)
         with open(new.fileno(), "wb", buffering=0, closefd=False) as file:
             yield file
-        new.give_name(replace=replace)
+        new.give_name(replace=replace, of=of)

@@ -207,8 +207,7 @@ class OutputFile(NewFile):
         self.count += count
 
     def write_all(self, data: bytes, mode: int | None, of: int = -1) -> None:
-        """Writes all that the file shall hold, and commits it. of: a descriptor of the file whose
-        next version it is; -1: of none. OSError where its name stands for another by then."""
+        """Writes all that the file shall hold, and commits it."""
         rest = memoryview(data)
         while rest:
             rest = rest[written(self.write(rest), self.path) :]
@@ -216,17 +215,13 @@ class OutputFile(NewFile):
 
     def commit(self, mode: int | None, times: tuple[int, int] | None = None, of: int = -1) -> None:
         """Makes the file durable and gives it its name. mode: None takes the umask's rest;
-        times: of access and change, in nanoseconds, None leaves them. of: as of `write_all`."""
+        times: of access and change, in nanoseconds, None leaves them. of: as of `give_name`."""
         try:
             with naming(self.path):
                 os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
                 if times is not None:
                     os.utime(self._descriptor, ns=times)
-                if of < 0:
-                    self.give_name(replace=self._force)
-                elif not self.take_place_of(of):
-                    says = "another program changed it meanwhile: nothing was written, try again"
-                    raise OSError(errno.EBUSY, says)
+                self.give_name(replace=self._force, of=of)
         except FileExistsError:
             raise exists(self.path) from None
 

@@ -149,10 +149,11 @@ class ParquetRun(Run):
         file = io.FileIO(source.descriptor, closefd=False)
         self._process(file, target, progress.at)
         source.count = source.size or 0  # read at many places, in any order
-        mode = source.mode
         if self._in_place and isinstance(target, OutputFile):
-            mode = target.take_over(os.fstat(source.descriptor))
-        target.commit(mode)
+            old = source.descriptor
+            target.commit(target.take_over(os.fstat(old)), of=old)
+        else:
+            target.commit(source.mode)
 
     def _finish(self, plan: jobs.Plan) -> None:
         for tree in plan.trees:

@@ -121,9 +121,10 @@ class Rekey(Transfer):
                 made.prove(written)
         source.count = source.size or 0  # read at many places, in any order
         mode, times = self._attributes(job, source)
-        if self._how.in_place:
-            mode = output.take_over(os.fstat(source.descriptor))
-        output.commit(mode, times)
+        of = source.descriptor if self._how.in_place else -1
+        if of >= 0:
+            mode = output.take_over(os.fstat(of))
+        output.commit(mode, times, of)
 
 
 @command(NOT_AUTHENTIC, ENGINE)

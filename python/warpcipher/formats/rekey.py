@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 
 from .. import stores
+from .._descriptors import closing, open_seekable
 from .._new_file import replaced
 from .._types import PathLike
 from .base import Format, Options, wipe
@@ -211,7 +212,11 @@ def rekey_file(
         target, replace = source, True
     require_no_tree_at(target)
     check = _unchanged(source)
-    with DecryptedFile(reading(source, key, chosen, options)) as file:
+    is_in_place = target == source and not stores.is_url(source)
+    with (
+        closing(open_seekable(source)) if is_in_place else contextlib.nullcontext(-1) as old,
+        DecryptedFile(reading(source, key, chosen, options)) as file,
+    ):
 
         def encrypted(writer: Writer) -> Rekeyed:
             return Rekeyed(file, writer, new_key, new_chosen, new_options, progress)
@@ -219,7 +224,7 @@ def rekey_file(
         if stores.is_url(target):
             return rekey_to_object(target, file.raw.size, replace, encrypted, check).sealed
         mode = None if stores.is_url(source) else os.stat(source).st_mode & 0o777  # noqa: PTH116
-        with replaced(target, replace=replace, permissions=mode) as writer:
+        with replaced(target, replace=replace, permissions=mode, of=old) as writer:
             made = encrypted(writer)
             with from_disk(writer.fileno()) as written:
                 made.prove(written)

@@ -42,13 +42,17 @@ def open_source(place: PathLike) -> Regular | stores.ObjectFile:
 
 
 def created(
-    target: PathLike, replace: bool, size: int | None, permissions: int | None = None
+    target: PathLike,
+    replace: bool,
+    size: int | None,
+    permissions: int | None = None,
+    of: int = -1,
 ) -> AbstractContextManager[BinaryIO | stores.Upload]:
     """A new file, or an object at a URL, which is there when all of it is written. size: of the
-    source; permissions: of a file that replaces none."""
+    source; permissions, of: as of `replaced`."""
     if stores.is_url(target):
         return stores.writing(target, replace=replace, size=size)
-    return replaced(target, replace=replace, permissions=permissions)
+    return replaced(target, replace=replace, permissions=permissions, of=of)
 
 
 def is_made_by_store(
@@ -83,8 +87,9 @@ def in_place_of(source: Any, out: PathLike, *, replace: bool) -> Iterator[Binary
                 raise OSError(errno.ESTALE, "the object changed while it was read", out)
         return
     before = os.fstat(source.fileno())
+    of = source.fileno() if out == source.name else -1
     with (
-        created(out, replace, before.st_size, before.st_mode & 0o777) as target,
+        created(out, replace, before.st_size, before.st_mode & 0o777, of) as target,
         # Looked at before the new file appears.
         steady(out if out == source.name else source.fileno(), before),
     ):

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,36 @@ def test_a_file_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyP
         formats.rewrap_file(path, ME, YOU)
     assert [one.name for one in tmp_path.iterdir()] == ["x"]
     assert path.read_bytes().endswith(b"more")
+
+
+@pytest.mark.parametrize(
+    ("change", "syncs"),
+    [
+        (lambda path: formats.rewrap_file(path, ME, YOU, keep=True), 1),
+        (lambda path: formats.rekey_file(path, None, ME, YOU), 2),  # it is read back
+    ],
+)
+def test_a_version_that_appears_at_the_last_moment_stays(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], object],
+    syncs: int,
+) -> None:
+    """Such as one with a reader whom another call has added: after the last look at the file."""
+    path, seen = tmp_path / "x", []
+    made(path)
+
+    def fsync(descriptor: int) -> None:
+        seen.append(descriptor)
+        if len(seen) == syncs:
+            path.with_name("other").write_bytes(b"other")
+            path.with_name("other").replace(path)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="another program changed it meanwhile"):
+        change(path)
+    assert path.read_bytes() == b"other"
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
 
 
 PROGRAM = """
