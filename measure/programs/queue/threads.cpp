@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads with messages in host memory through a wc_queue of the C ABI: threads.py has the same with Python's own
-// cost of a message. Each thread keeps a window of messages in flight, each with a place of its own. It
-// waits for one half of them while the other is in flight, so that it is woken once for many. A latency is the
-// time from before wc_queue_submit() until the callback.
+// Many threads with messages in host memory through a queue of the C ABI: threads.py has the same with Python's own
+// cost of a message. Each thread keeps a window of messages in flight, each with a place of its own. It waits for one
+// half of them while the other is in flight, so that it is woken once for many. A latency is the time from before a
+// message is submitted until its callback.
 //
 // Printed are medians over rounds, and of rates the least and the most too. --calls: by turns with as many threads that
 // call wc_seal (or wc_encrypt) for each message; the ratio is of neighbours. --batch: no queue; all that the
@@ -31,7 +31,6 @@ using warpcipher::bench::median;
 
 constexpr std::size_t tag_len = 16;
 
-// One that half a second measures: in 50 ms the one stop that the first page-locked memory costs would be half of it.
 struct Options {
   warpcipher::bench::Arguments words;
   const std::string engine = words.take<std::string>("--engine", "cuda");
@@ -39,8 +38,9 @@ struct Options {
   const std::size_t threads = words.take<std::size_t>("--threads", 16);
   const std::size_t size = words.take("--size", std::size_t{16} << 10);
   const std::size_t window = words.take<std::size_t>("--window", 64);
-  const std::size_t in_flight = words.take<std::size_t>("--in-flight", 0);  // the queue's own number
+  const std::size_t in_flight = words.take<std::size_t>("--in-flight", 0);  // 0: the queue's own number
   const std::uint64_t delay = words.take<std::uint64_t>("--delay", 200);
+  // In 50 ms the one stop that the first page-locked memory costs would be half the figure.
   const double seconds = words.take("--seconds", 0.5);
   const std::size_t rounds = words.take<std::size_t>("--rounds", 5);
   const bool pageable = words.take("--pageable", false);

@@ -60,6 +60,7 @@ class Session:
 
     values:  of its parameters, by name.
     observe: called with each measurement and omission.
+    multiprocessors: of the GPU; 1 without one.
     """
 
     def __init__(
