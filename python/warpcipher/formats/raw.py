@@ -34,8 +34,16 @@ CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
 WHOLE_LIMIT = 128 << 20
 """Bytes of a message that cannot be cut."""
-# Modes whose IV after a piece _chain and seek know.
-CHAINED = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "chacha20")
+CHAINED = {
+    "ecb": "nothing",
+    "cbc": "ciphertext",
+    "cfb": "ciphertext",
+    "cfb8": "ciphertext",
+    "ofb": "key stream",
+    "ctr": "counter",
+    "chacha20": "counter",
+}
+"""What makes the IV after a piece, for each mode that can be cut."""
 TAG_SIZE = 16
 PROBE_SIZE = 64
 """Bytes that tell whether a file is one of another format."""
@@ -84,6 +92,7 @@ class _RawCipher(PieceCipher):
         self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
         self._algorithm = info.name
         self._mode = mode
+        self._chained = CHAINED.get(mode)
         self._block = info.block_size
         self._whole_blocks = info.whole_blocks
         self._direction = direction
@@ -147,11 +156,11 @@ class _RawCipher(PieceCipher):
         self._run(self._iv, data, out[: len(data)])
         text = out if self._sealing else data
         size, block = len(data), self._block
-        if self._mode in ("cbc", "cfb", "cfb8"):
+        if self._chained == "ciphertext":
             self._iv = (self._iv + bytes(text[max(0, size - block) : size]))[-block:]
-        elif self._mode in ("ctr", "chacha20"):
+        elif self._chained == "counter":
             self._iv = self._counter(self._iv, size // block)
-        elif self._mode == "ofb" and size >= block:
+        elif self._chained == "key stream" and size >= block:
             pair = data[size - block :], out[size - block : size]
             self._iv = bytes(a ^ b for a, b in zip(*pair, strict=True))
 
@@ -291,11 +300,11 @@ class RawDecryptor(_RawCipher, Decryptor):
         position = chunk * CHUNK_SIZE
         if chunk == 0:
             self._iv = self._first_iv
-        elif self._mode in ("ctr", "chacha20"):
+        elif self._chained == "counter":
             self._iv = self._counter(self._first_iv, position // self._block)
-        elif self._mode in ("cbc", "cfb", "cfb8"):
+        elif self._chained == "ciphertext":
             self._iv = read_at(len(self.header) + position - self._block, self._block)
-        elif self._mode == "ofb":
+        elif self._chained == "key stream":
             self._iv = self._ofb_iv(chunk)
 
     def _ofb_iv(self, chunk: int) -> bytes:

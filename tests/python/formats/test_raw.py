@@ -71,7 +71,7 @@ def test_every_algorithm_there_is_is_taken() -> None:
 
 
 def test_a_mode_that_nobody_taught_it_to_cut_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw, "CHAINED", tuple(mode for mode in raw.CHAINED if mode != "cbc"))
+    monkeypatch.delitem(raw.CHAINED, "cbc")
     with pytest.raises(ValueError, match="cannot cut aes-128-cbc into pieces"):
         encrypt("aes-128-cbc", paint(16))
     assert encrypt("aes-128-cfb", paint(16))
