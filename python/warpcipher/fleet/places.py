@@ -161,7 +161,10 @@ def _inside(
                     kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
                     yield name, Skipped(name, kind)
                 else:
-                    status = entry.stat(follow_symlinks=False)
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # such as what another run has given its name
+                        continue
                     if (status.st_dev, status.st_ino) in keys:
                         why = "the key file, which nobody could decrypt without itself"
                         yield name, Skipped(name, why)

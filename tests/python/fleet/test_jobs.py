@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import inspect
 import json
@@ -477,6 +478,24 @@ def test_a_deep_folder(tmp_path: Path) -> None:
     finally:
         sys.setrecursionlimit(most)
     assert found == names
+
+
+def test_a_file_that_vanishes_while_a_folder_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def then_remove(folder: int) -> Any:
+        entries = list(scandir(folder))
+        (tmp_path / "b").unlink()
+        return contextlib.nullcontext(entries)
+
+    for name in "abc":
+        (tmp_path / name).touch()
+    monkeypatch.setattr(os, "scandir", then_remove)
+    found = [item.name for item in Items({"": str(tmp_path)}, frozenset({""}))]
+    monkeypatch.undo()
+    assert found == ["a", "c"]
 
 
 def test_room_after_objects_that_changed() -> None:
