@@ -107,7 +107,7 @@ class NewHeader:
             where |= {"within": within, "check": check}
             write_changed(path, source, out, kept, beginning=new, **where)
         elif not is_made_by_store(path, out, lambda *_: False, **where):
-            with within or in_place_of(source, out, replace=replace) as target:
+            with within or in_place_of(path, source, out, replace=replace) as target:
                 self.write_text(target)
 
 

@@ -77,9 +77,12 @@ def is_made_by_store(
 
 
 @contextlib.contextmanager
-def in_place_of(source: Any, out: PathLike, *, replace: bool) -> Iterator[BinaryIO | stores.Upload]:
+def in_place_of(
+    path: PathLike, source: Any, out: PathLike, *, replace: bool
+) -> Iterator[BinaryIO | stores.Upload]:
     """A new file, made of one that must not change meanwhile, nor its name stand for another, where
-    that is replaced: OSError. It has the permissions of that one, where it replaces none."""
+    that is replaced: OSError. It has the permissions of that one, where it replaces none. path: of
+    that one, open as `source`."""
     if not isinstance(source, Regular):
         with created(out, replace, source.size) as target:
             yield target
@@ -87,11 +90,11 @@ def in_place_of(source: Any, out: PathLike, *, replace: bool) -> Iterator[Binary
                 raise OSError(errno.ESTALE, "the object changed while it was read", out)
         return
     before = os.fstat(source.fileno())
-    of = source.fileno() if out == source.name else -1
+    of = source.fileno() if out == path else -1
     with (
         created(out, replace, before.st_size, before.st_mode & 0o777, of) as target,
         # Looked at before the new file appears.
-        steady(out if out == source.name else source.fileno(), before),
+        steady(out if out == path else source.fileno(), before),
     ):
         yield target
 
@@ -126,7 +129,7 @@ def write_changed(
     if is_made_by_store(path, out, change, replace=replace, copy=copy):
         return
     target: Any
-    with within or in_place_of(source, out, replace=replace) as target:
+    with within or in_place_of(path, source, out, replace=replace) as target:
         write_whole(target, memoryview(beginning))
         for begin in range(first, last, AT_ONCE):
             check()

@@ -246,6 +246,23 @@ def test_material_beside_the_table_has_no_out(tmp_path: Path) -> None:
         parquet.rewrap(path, parquet.KmsKeys(Kms()))
 
 
+def test_a_table_that_another_program_writes_meanwhile_stays(tmp_path: Path) -> None:
+    """Such as one whose keys another call has wrapped, and whose old master key is gone."""
+    path, other = tmp_path / "t", tmp_path / "other"
+    of_pyarrow(path)
+
+    class Meanwhile(Kms):
+        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+            other.write_bytes(b"other")
+            other.replace(path)
+            return super().wrap_key(key_bytes, master_key_identifier)
+
+    with pytest.raises(OSError, match="changed"):
+        parquet.rewrap(path, parquet.KmsKeys(Kms()), NEW, client=Meanwhile())
+    assert path.read_bytes() == b"other"
+    assert [one.name for one in tmp_path.iterdir()] == ["t"]
+
+
 @pytest.mark.parametrize("url", ["s3://bucket/t", "memory://meanwhile/t", "t"])
 def test_material_that_another_program_writes_meanwhile_stays(
     server: small_s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
