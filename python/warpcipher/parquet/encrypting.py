@@ -91,7 +91,7 @@ def _check_config(config: object) -> None:
 
 def _write(file: BaseFile, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
     job = _Encryption(file, config)
-    with writing(dest) as writer:
+    with writing(dest, file.source) as writer:
         return job.run(writer, progress)
 
 

@@ -219,15 +219,19 @@ def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) 
 
 
 @contextlib.contextmanager
-def writing(dest: Dest) -> Iterator[Writer]:
+def writing(dest: Dest, source: Source | None = None) -> Iterator[Writer]:
     """A writer for `dest`. A path is written under another name beside it, which replaces what was
     there when all is on the disk, and vanishes on an error; an object of a URL is replaced at the
-    end, or not at all. A file object stays open."""
+    end, or not at all. A file object stays open. source: where `dest` is its path, OSError if that
+    stands for another file at the end."""
     dest = stores.local_path(dest)
     if not isinstance(dest, (str, os.PathLike)):
         if not hasattr(dest, "write"):
             raise TypeError(f"dest is {type(dest).__name__}: expected a path or a binary file")
         yield dest
         return
-    with stores.writing(dest) if stores.is_url(dest) else replaced(dest) as file:
+    of = -1
+    if source is not None and source.identity is not None and source.identity == identity_of(dest):
+        of = source.descriptor
+    with stores.writing(dest) if stores.is_url(dest) else replaced(dest, of=of) as file:
         yield file

@@ -393,3 +393,19 @@ def test_plain_files_with_other_types_in_their_footer(number: int) -> None:
     sink = io.BytesIO()
     with pytest.raises(FormatError, match=f"metadata field {number}|expected an integer"):
         parquet.encrypt(data, sink, EncryptionConfig(KEY))
+
+
+def test_a_table_that_takes_the_name_meanwhile_stays(tmp_path: Path) -> None:
+    path, other = tmp_path / "t", tmp_path / "other"
+    path.write_bytes(write(table()))
+
+    def and_replace(_: int) -> None:
+        if not other.exists():
+            other.write_bytes(b"other")
+            path.unlink()
+            path.hardlink_to(other)
+
+    with pytest.raises(OSError, match="another program changed it meanwhile"):
+        parquet.rekey(path, path, KEY, EncryptionConfig(KEYS[32]), progress=and_replace)
+    assert path.read_bytes() == b"other"
+    assert len(list(tmp_path.iterdir())) == 2
