@@ -35,30 +35,16 @@ void for_outputs(const FileChunks& c, Body&& body) {
   if (end != begin) body(begin, end - begin);
 }
 
-void wipe_on_host(const FileChunks& c) {
-  for_outputs(c, [&](std::uint64_t begin, std::uint64_t len) { wipe_in_parallel(c.out.data() + begin, len); });
-}
-
-void wipe_on_device(const FileChunks& c, DeviceEngine& engine, Stream stream) noexcept {
+// engine: of device memory.
+void wipe(const FileChunks& c, DeviceEngine* engine, Stream stream) noexcept {
   try {
-    for_outputs(c, [&](std::uint64_t begin, std::uint64_t len) { engine.clear(c.out.data() + begin, len, stream); });
-    engine.wait(stream);
+    for_outputs(c, [&](std::uint64_t begin, std::uint64_t len) {
+      if (engine == nullptr) return wipe_in_parallel(c.out.data() + begin, len);
+      engine->clear(c.out.data() + begin, len, stream);
+    });
+    if (engine != nullptr) engine->wait(stream);
   } catch (const Error&) {  // the driver is gone, and with it what it held
   }
-}
-
-// What read() returns; wipes unless that is nothing.
-template <class Read, class Wipe>
-std::optional<ReadFailure> wiping(Read&& read, Wipe&& wipe) {
-  std::optional<ReadFailure> failure;
-  try {
-    failure = read();
-  } catch (...) {
-    wipe();
-    throw;
-  }
-  if (failure) wipe();
-  return failure;
 }
 
 }  // namespace
@@ -70,16 +56,24 @@ std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks
   const ChunkRooms rooms(chunks);
   ReadOptions options = asked;
   options.threads = threads_for(asked.threads);
-  if (chunks.memory == Memory::host) {
-    return wiping([&] { return read_to_host(engine, chunks, rooms, options); }, [&] { wipe_on_host(chunks); });
+  DeviceEngine* device = nullptr;
+  if (chunks.memory == Memory::device) {
+    const std::size_t longest = rooms.longest();
+    if (longest > most_device_chunk_len) {
+      refuse("a chunk of ", longest, " bytes, and a read to a device takes chunks of at most ", most_device_chunk_len);
+    }
+    device = &select_device_engine(engine);
   }
-  const std::size_t longest = rooms.longest();
-  if (longest > most_device_chunk_len) {
-    refuse("a chunk of ", longest, " bytes, and a read to a device takes chunks of at most ", most_device_chunk_len);
+  std::optional<ReadFailure> failure;
+  try {
+    failure = device == nullptr ? read_to_host(engine, chunks, rooms, options)
+                                : read_to_device(engine, *device, chunks, rooms, stream, options);
+  } catch (...) {
+    wipe(chunks, device, stream);
+    throw;
   }
-  DeviceEngine& device = select_device_engine(engine);
-  return wiping([&] { return read_to_device(engine, device, chunks, rooms, stream, options); },
-                [&] { wipe_on_device(chunks, device, stream); });
+  if (failure) wipe(chunks, device, stream);
+  return failure;
 }
 
 // To host memory: each thread reads a piece into a buffer of its own, which a core's cache holds, and decrypts it.
