@@ -50,7 +50,7 @@ template <std::size_t NonceLen>
 class ChaChaCipher {
  public:
   static constexpr std::size_t nonce_len = NonceLen;
-  explicit ChaChaCipher(const std::uint8_t* key) : key_(key) {}
+  ChaChaCipher(const std::uint8_t* key, std::size_t) : key_(key) {}
   void start(const std::uint8_t* nonce) { message_.emplace(key_, nonce, nonce_len); }
   [[gnu::noinline]] void key_stream(std::uint32_t counter, std::uint8_t* out) const {
     const Secret<chacha::State> block(chacha::key_stream(*message_->state(counter)));
@@ -61,18 +61,6 @@ class ChaChaCipher {
   const std::uint8_t* key_;
   std::optional<chacha::MessageKey> message_;
 };
-
-template <class M, class C>
-bool run_stream(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
-  C cipher(key.bytes());
-  if constexpr (M::info.tag_lens != 0) {
-    if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
-    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt_unchecked(cipher, input);
-  } else {
-    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt(cipher, input);
-  }
-  return true;
-}
 
 template <class M, class C>
 bool run_siv(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
@@ -98,14 +86,16 @@ bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeI
     return true;
   } else if constexpr (M::info.id == Mode::gcm_siv) {
     return run_siv<M, C>(key, direction, compute_tag, input);
-  } else if constexpr (M::info.tag_lens != 0) {
-    const C cipher(key.bytes(), key.size());
-    if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
-    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt_unchecked(cipher, input);
-    return true;
   } else {
-    const C cipher(key.bytes(), key.size());
-    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt(cipher, input);
+    C cipher(key.bytes(), key.size());
+    if (direction == Direction::encrypt) {
+      M::encrypt(cipher, input);
+    } else if constexpr (M::info.tag_lens == 0) {
+      M::decrypt(cipher, input);
+    } else {
+      if (!compute_tag) return M::decrypt(cipher, input);
+      M::decrypt_unchecked(cipher, input);
+    }
     return true;
   }
 }
@@ -119,16 +109,12 @@ bool run_input(const Message& m, const ModeInput& input) {
     if (M::info.id != algorithm.mode.id) return false;
     if constexpr (M::info.id == Mode::stream || M::info.id == Mode::poly1305) {
       const bool extended = algorithm.cipher.id == CipherId::xchacha20;
-      ok = (extended ? run_stream<M, ChaChaCipher<xchacha_nonce_len>>
-                     : run_stream<M, ChaChaCipher<chacha_nonce_len>>)(key, m.direction, m.compute_tag, input);
-      return true;
+      ok = (extended ? run_mode<M, ChaChaCipher<xchacha_nonce_len>>
+                     : run_mode<M, ChaChaCipher<chacha_nonce_len>>)(key, m.direction, m.compute_tag, input);
     } else if constexpr (M::info.any_block_len) {
-      if (!is_aes(algorithm.cipher.id)) {
-        ok = run_mode<M, DesCipher>(key, m.direction, m.compute_tag, input);
-        return true;
-      }
-    }
-    if constexpr (M::info.id != Mode::stream && M::info.id != Mode::poly1305) {
+      ok = (is_aes(algorithm.cipher.id) ? run_mode<M, AesCipher> : run_mode<M, DesCipher>)(key, m.direction,
+                                                                                           m.compute_tag, input);
+    } else {
       ok = run_mode<M, AesCipher>(key, m.direction, m.compute_tag, input);
     }
     return true;
