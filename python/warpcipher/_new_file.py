@@ -67,12 +67,15 @@ def target_of(path: PathLike) -> tuple[str, str]:
 
 
 def _require_trusted(folder: str, name: str, given: str) -> None:
-    above = os.stat(folder)
-    if above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH:
-        owner = os.lstat(os.path.join(folder, name)).st_uid
-        if owner not in (os.geteuid(), above.st_uid):
-            says = "another user's symbolic link in a folder that all may write to"
-            raise PermissionError(errno.EACCES, says, given)
+    if _is_planted(os.stat(folder), os.lstat(os.path.join(folder, name))):
+        says = "another user's symbolic link in a folder that all may write to"
+        raise PermissionError(errno.EACCES, says, given)
+
+
+def _is_planted(above: os.stat_result, there: os.stat_result) -> bool:
+    """Whether it is another user's, in a folder that all may write to, such as /tmp."""
+    is_shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
+    return bool(is_shared) and there.st_uid not in (os.geteuid(), above.st_uid)
 
 
 def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | None:
@@ -305,7 +308,9 @@ def replaced(
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), given)
     is_new = there is None and permissions is None
     with NewFile(folder, name, given, 0o666 if is_new else 0o600) as new:
-        if there is not None:
+        if there is not None and of < 0 and _is_planted(os.fstat(folder), there):
+            permissions = stat.S_IMODE(there.st_mode) & 0o777  # its owner gets nothing new to read
+        elif there is not None:
             permissions = new.take_over(there)
         if permissions is not None:
             os.fchmod(new.fileno(), permissions)
