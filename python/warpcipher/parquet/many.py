@@ -26,7 +26,7 @@ from .decode import ArrowDecoder
 from .footer import PLAIN_MAGIC
 from .image import enclosed, footer_in_place
 from .keyring import Keys
-from .reading import ParquetFile, open, read_table
+from .reading import ParquetFile, arranged, open, read_table
 from .storage import load_fsspec, name_file
 
 if TYPE_CHECKING:
@@ -412,6 +412,4 @@ def read_dataset(
     arrow = importlib.import_module("pyarrow")
     if not any(table.column_names for table in tables):  # concat_tables forgets how many rows
         return arrow.table([arrow.nulls(sum(table.num_rows for table in tables))], [""]).select([])
-    table = arrow.concat_tables(tables, promote_options=promote_options)
-    in_order = names is not None and set(names) == set(table.column_names)
-    return table.select(names) if in_order else table
+    return arranged(arrow.concat_tables(tables, promote_options=promote_options), names)

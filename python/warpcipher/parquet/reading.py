@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,8 +191,15 @@ def read_table(
         table = decoder.table(image, names)
     if device is not None:
         return table
-    in_order = names is not None and set(names) == set(table.column_names)
-    return table.select(names) if in_order else table
+    return arranged(table, names)
+
+
+def arranged(table: pyarrow.Table, names: Sequence[str] | None) -> pyarrow.Table:
+    """The columns in the order of their names, where each name stands for one."""
+    there = table.column_names
+    if names is None or set(names) != set(there) or len(set(there)) < len(there):
+        return table
+    return table.select(names)
 
 
 def column_chunks(

@@ -159,6 +159,13 @@ def test_projection_and_row_groups() -> None:
         parquet.read_table(data, KEY, aad_prefix="a")  # type: ignore[arg-type]
 
 
+def test_several_columns_of_one_name() -> None:
+    twice = pa.table([[1, 2], ["x", "y"], [3, 4]], names=["a", "a", "b"])
+    data = write(twice)
+    assert parquet.read_table(data, KEY, ["a"]).equals(twice.select([0, 1]))
+    assert parquet.read_table(data, KEY, ["a", "b"]).equals(twice)
+
+
 def test_column_chunks_are_what_their_footer_says() -> None:
     data = write(table())
     with parquet.open(data, KEY) as file:
