@@ -97,6 +97,8 @@ def on_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _on_signal)
+    # Where it was ignored, nobody could say whether the command that prints a key succeeded.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:

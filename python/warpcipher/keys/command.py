@@ -90,12 +90,13 @@ def _end_marked(process: int, entry: bytes) -> bool:
     return found
 
 
-def _has_ended(leader: int) -> bool:
-    """Whether a command has ended, which is not waited for: its number is given to no other."""
+def _has_ended(leader: int) -> bool | None:
+    """Whether a command has ended, which is not waited for: its number is given to no other. None:
+    it has, and nobody can say how."""
     try:
         return os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # the system does not keep what has ended: SIGCHLD is ignored
-        return True
+    except ChildProcessError:
+        return None
 
 
 class _Command(KeySource):
@@ -122,6 +123,7 @@ class _Command(KeySource):
             raise OSError(error.errno, error.strerror, self.name) from None
         try:
             output, errors = self._collect(process)
+            is_known = _has_ended(process.pid) is not None
         except BaseException:
             _end_all(process.pid, mark)
             raise
@@ -133,6 +135,11 @@ class _Command(KeySource):
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
+        if not is_known:  # which Popen takes for success
+            raise ChildProcessError(
+                f"{self.name} ended, and nothing says how: SIGCHLD is ignored, or another part of "
+                "this process waits for all of its children"
+            )
         if process.returncode:
             raise ChildProcessError(f"{self.name} {_ending(process.returncode)}{_told(errors)}")
         return output
@@ -149,7 +156,7 @@ class _Command(KeySource):
                     selector.register(stream.fileno(), selectors.EVENT_READ, into)
             # The command's children may keep its streams open: its own end counts.
             while selector.get_map():
-                ended = _has_ended(process.pid)
+                ended = _has_ended(process.pid) is not False
                 ready = selector.select(0 if ended else POLL_SECONDS)
                 for entry, _ in ready:
                     part = os.read(entry.fd, 1 << 16)
@@ -164,7 +171,7 @@ class _Command(KeySource):
                 if ended and not ready:
                     break
                 self._check_time(deadline, errors)
-        while not _has_ended(process.pid):  # it closed its streams before it ended
+        while _has_ended(process.pid) is False:  # it closed its streams before it ended
             self._check_time(deadline, errors)
             time.sleep(POLL_SECONDS)
         return output, errors

@@ -177,3 +177,12 @@ def test_json_names_no_key(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(TEXT)
     document = run_json("encrypt", "--key-command", f"echo {KEY.hex()}", "a", cwd=tmp_path)
     assert KEY.hex() not in str(document)
+
+
+def test_a_command_that_fails_where_sigchld_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "a").write_bytes(TEXT)
+    ignores: Any = {"cwd": tmp_path, "prefix": ("env", "--ignore-signal=CHLD")}
+    failing = ("--key-command", "sh -c 'cat key; exit 3'", "a")
+    assert b"failed with exit code 3" in run("encrypt", *failing, **ignores, expect=4).stderr
+    run("encrypt", "--key-command", "cat key", "a", **ignores)

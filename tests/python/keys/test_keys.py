@@ -196,6 +196,16 @@ def test_commands_that_fail() -> None:
         keys.from_command("true", timeout=0)
 
 
+def test_a_command_of_which_nothing_says_how_it_ended() -> None:
+    """As where the parent ignored SIGCHLD, which programs inherit."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(ChildProcessError, match="nothing says how: SIGCHLD is ignored"):
+            keys.resolve(keys.from_command(["sh", "-c", "printf %032d 0; exit 3"]))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_a_command_out_of_time_ends_with_its_children(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     command = ["sh", "-c", f"echo waiting >&2; sleep 600 & echo $! > {mark}; wait"]
