@@ -7,9 +7,12 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from ._types import Buffer, PathLike
+
+T = TypeVar("T")
 
 _NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 # linux/fs.h
@@ -58,11 +61,25 @@ def naming(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, path) from None
 
 
+def awaited(call: Callable[[int, Any], T], descriptor: int, argument: Any) -> T:
+    """The result of os.read, os.readv or os.write. Waits where another program that has a pipe or a
+    terminal too made it non-blocking."""
+    while True:
+        try:
+            return call(descriptor, argument)
+        except BlockingIOError:
+            import select  # hardly any run needs it
+
+            poll = select.poll()
+            poll.register(descriptor, select.POLLOUT if call is os.write else select.POLLIN)
+            poll.poll()
+
+
 def write_all(descriptor: int, data: Buffer) -> None:
     """Writes all of `data`. A write of nothing is an OSError: a loop over it would never end."""
     rest = memoryview(data).cast("B")
     while rest:
-        rest = rest[written(os.write(descriptor, rest)) :]
+        rest = rest[written(awaited(os.write, descriptor, rest)) :]
 
 
 def copy_range(source: int, target: int, offset: int, end: int) -> None:

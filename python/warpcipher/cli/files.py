@@ -12,7 +12,7 @@ import os
 import stat
 from typing import Any, TypeAlias
 
-from warpcipher._descriptors import naming, written
+from warpcipher._descriptors import awaited, naming, written
 from warpcipher._new_file import NewFile, target_of
 from warpcipher._tree_names import HEAD_SIZE
 from warpcipher._uncopied import Closed
@@ -58,7 +58,7 @@ class InputFile(Closed):
 
     def readinto(self, buffer: memoryview, /) -> int:
         with naming(self.path):
-            count = os.readv(self.descriptor, [buffer])
+            count = awaited(os.readv, self.descriptor, [buffer])
         self.count += count
         return count
 
@@ -121,7 +121,7 @@ class StandardOutput(_Passing):
 
     def write(self, data: memoryview, /) -> int:
         with naming(self.path):
-            count = os.write(1, data)
+            count = awaited(os.write, 1, data)
         self.count += count
         return count
 

@@ -7,6 +7,7 @@ import os
 import re
 from io import FileIO
 
+from .._descriptors import awaited
 from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
 
@@ -127,7 +128,7 @@ def read_bounded(descriptor: int, name: str) -> bytearray:
     data = bytearray()
     while len(data) <= LONGEST:
         try:
-            part = os.read(descriptor, LONGEST + 1 - len(data))
+            part = awaited(os.read, descriptor, LONGEST + 1 - len(data))
         except OSError as error:
             raise OSError(error.errno, error.strerror, name) from None
         if not part:

@@ -12,6 +12,8 @@ import struct
 import subprocess
 import sys
 import termios
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,31 @@ def test_pipe_through_both_ways(tmp_path: Path) -> None:
     )
     assert done.stdout == plain
     assert done.stderr == b""
+
+
+def test_pipes_that_another_program_made_non_blocking(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(os.urandom(3_000_000))
+    run("encrypt", "--key", "key", "a", cwd=tmp_path)
+    (source, feed), (taken, sink) = os.pipe(), os.pipe()
+    os.set_blocking(source, False)
+    os.set_blocking(sink, False)
+    arguments = ("decrypt", "--key", "key", "-o", "-", "-")
+    with ended(start(*arguments, cwd=tmp_path, stdin=source, stdout=sink)) as process:
+        os.close(source)
+        os.close(sink)
+        sealed = (tmp_path / "a.cobblestone").read_bytes()
+        with os.fdopen(feed, "wb", 0) as writer, os.fdopen(taken, "rb") as reader:
+            with ThreadPoolExecutor() as pool:
+                plain = pool.submit(reader.read)
+                for begin in range(0, len(sealed), 60_000):
+                    writer.write(sealed[begin : begin + 60_000])
+                    while any(fcntl.ioctl(feed, termios.FIONREAD, bytes(4))):
+                        assert process.poll() is None
+                    time.sleep(0.005)  # it asks for more, which is not there
+                writer.close()
+            assert plain.result() == (tmp_path / "a").read_bytes()
+        assert process.wait() == 0
 
 
 def test_file_to_standard_output_and_standard_input_to_file(tmp_path: Path) -> None:
