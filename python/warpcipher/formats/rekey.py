@@ -25,6 +25,7 @@ from .files import reading
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
 from .rewrap import require_no_tree_at
+from .source import is_same_file
 from .stream import Progress, checked_options, encrypt_stream
 from .whole import Digested, Reader, Writer, copy_whole, read_whole
 
@@ -212,7 +213,7 @@ def rekey_file(
         target, replace = source, True
     require_no_tree_at(target)
     check = _unchanged(source)
-    is_in_place = target == source and not stores.is_url(source)
+    is_in_place = not stores.is_url(source) and is_same_file(source, target)
     with (
         closing(open_seekable(source)) if is_in_place else contextlib.nullcontext(-1) as old,
         DecryptedFile(reading(source, key, chosen, options)) as file,

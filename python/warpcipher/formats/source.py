@@ -76,6 +76,13 @@ def is_made_by_store(
     return False
 
 
+def is_same_file(path: PathLike, out: PathLike) -> bool:
+    """Whether two paths are names of one file, however they are spelt."""
+    with contextlib.suppress(OSError):
+        return path == out or os.path.samefile(path, out)  # noqa: PTH121
+    return False
+
+
 @contextlib.contextmanager
 def in_place_of(
     path: PathLike, source: Any, out: PathLike, *, replace: bool
@@ -90,11 +97,12 @@ def in_place_of(
                 raise OSError(errno.ESTALE, "the object changed while it was read", out)
         return
     before = os.fstat(source.fileno())
-    of = source.fileno() if out == path else -1
+    is_in_place = is_same_file(path, out)
+    of = source.fileno() if is_in_place else -1
     with (
         created(out, replace, before.st_size, before.st_mode & 0o777, of) as target,
         # Looked at before the new file appears.
-        steady(out if out == path else source.fileno(), before),
+        steady(out if is_in_place else source.fileno(), before),
     ):
         yield target
 

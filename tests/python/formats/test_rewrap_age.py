@@ -178,6 +178,7 @@ def test_a_file_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         (lambda path: formats.rewrap_file(path, ME, YOU, keep=True), 1),
         (lambda path: formats.rekey_file(path, None, ME, YOU), 2),  # it is read back
+        (lambda path: formats.rekey_file(path, str(path), ME, YOU), 2),
     ],
 )
 def test_a_version_that_appears_at_the_last_moment_stays(
