@@ -154,6 +154,7 @@ class Growing:
             entry
             for entry in self._known.values()
             if entry.name not in now[entry.kind]
+            and not (entry.kind == "link" and entry.name in files)  # which takes its place
             and (not named or entry.name.partition("/")[0] in named)
         ]
 

@@ -127,6 +127,17 @@ def test_a_folder_that_became_something_else_is_refused(tmp_path: Path, kind: st
     run("check", "--key", "key", "o", cwd=tmp_path)
 
 
+def test_a_link_that_became_a_file_is_not_kept(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    (tmp_path / "t/latest").unlink()
+    (tmp_path / "t/latest").write_bytes(b"a file")
+    done = run("encrypt", "--update", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    assert b"keeps files" not in done.stderr
+    run("decrypt", "--key", "key", "o", "-o", "back", cwd=tmp_path)
+    assert (tmp_path / "back/latest").read_bytes() == b"a file"
+
+
 def test_links_replace_no_file_of_the_user(tmp_path: Path) -> None:
     make_tree(tmp_path)
     run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)

@@ -344,6 +344,8 @@ def test_discovery_asks_for_the_keys_of_its_filter() -> None:
     with pytest.raises(ValueError, match="Discovery only decrypts"):
         sealed_of(b"", chosen("0x0478"), found)
     (read,) = awsesdk.keyring(json.dumps({"keyring": [{"type": "aws-kms-discovery", **trusted}]}))
+    with pytest.raises(ValueError, match="accounts a list, the others text"):
+        awsesdk.keyring('{"keyring": [{"type": "aws-kms-discovery", "accounts": "1"}]}')
     assert isinstance(read, awsesdk.Discovery)
     assert (tuple(read.accounts), read.partition, read.region) == ((account,), "aws", "")
 

@@ -373,7 +373,8 @@ def _entry(place: int, entry: object) -> AnyKey:
     texts = [value for name, value in fields.items() if name != "accounts"]
     is_text = isinstance(accounts, list) and all(isinstance(t, str) for t in (*texts, *accounts))
     if missing or unknown or not is_text:
-        raise ValueError(f"{who} is {kind}: expected {', '.join(names)}, all of them text")
+        each = "accounts a list, the others text" if "accounts" in names else "all of them text"
+        raise ValueError(f"{who} is {kind}: expected {', '.join(names)}, {each}")
     try:
         if kind == "raw-aes":
             fields["key"] = base64.b64decode(fields["key"], validate=True)
