@@ -37,7 +37,8 @@ signal ends removes them before, as the command line does."""
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _MOST_LINKS = 40  # as the kernel
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
+_ACCESS = "system.posix_acl_access"
+KEPT_ATTRIBUTES = ("user.", _ACCESS)
 """What the names of a file's attributes begin with that users set; others are the system's."""
 
 
@@ -133,9 +134,12 @@ class NewFile(Closed):
         with contextlib.suppress(OSError):
             there = os.open(self._name, _LOOK, dir_fd=self._folder)
             with closing(there):
-                for name in os.listxattr(there):
+                names = os.listxattr(there)
+                for name in names:
                     if name.startswith(KEPT_ATTRIBUTES):
                         os.setxattr(self._descriptor, name, os.getxattr(there, name))
+                if _ACCESS not in names:  # new files have that of their folder
+                    os.removexattr(self._descriptor, _ACCESS)
         for owner in (old.st_uid, -1):
             with contextlib.suppress(OSError):
                 os.fchown(self._descriptor, owner, old.st_gid)

@@ -224,3 +224,10 @@ def test_attributes_and_access_lists_stay(tmp_path: Path) -> None:
     assert os.getxattr(path, "user.note") == b"mine"
     assert os.getxattr(path, name) == access
     assert path.stat().st_mode == mode
+    os.setxattr(tmp_path, "system.posix_acl_default", access)
+    os.removexattr(path, name)
+    path.chmod(0o640)
+    with replaced(path) as file:
+        file.write(b"newer")
+    assert name not in os.listxattr(path), "whom the folder lets in was not let in to this file"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
