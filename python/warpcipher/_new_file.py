@@ -23,6 +23,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -37,6 +38,7 @@ signal ends removes them before, as the command line does."""
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _MOST_LINKS = 40  # as the kernel
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+LOCK_SECONDS = 1.0
 _ACCESS = "system.posix_acl_access"
 KEPT_ATTRIBUTES = ("user.", _ACCESS)
 """What the names of a file's attributes begin with that users set; others are the system's."""
@@ -77,6 +79,20 @@ def _is_planted(above: os.stat_result, there: os.stat_result) -> bool:
     """Whether it is another user's, in a folder that all may write to, such as /tmp."""
     is_shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
     return bool(is_shared) and there.st_uid not in (os.geteuid(), above.st_uid)
+
+
+def _lock(descriptor: int) -> None:
+    """Waits for others that replace the same file now; not for a program that keeps it locked, such
+    as flock(1)."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while time.monotonic() <= deadline:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:  # no locks here
+            return
 
 
 def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | None:
@@ -179,12 +195,7 @@ class NewFile(Closed):
         `mine` has open. False: something else has the name, and keeps it. Where names cannot be
         exchanged, what gets the name after the last look is replaced."""
         os.fsync(self._descriptor)
-        try:  # of two that replace one version, one does
-            fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # no locks here
-            pass
+        _lock(mine)  # of two that replace one version, one does
         self._check_temporary()
         if not self._stands_for(self._name, mine):
             return False

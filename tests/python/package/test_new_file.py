@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import socket
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warpcipher import parquet, weights
+from warpcipher import _new_file, parquet, weights
 from warpcipher._new_file import replaced, target_of
 from warpcipher.keysearch.session import Checkpoint, Identity, State
 
@@ -231,3 +232,15 @@ def test_attributes_and_access_lists_stay(tmp_path: Path) -> None:
         file.write(b"newer")
     assert name not in os.listxattr(path), "whom the folder lets in was not let in to this file"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_file_that_flock_keeps_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `flock keyset warpcipher keyset --rotate keyset`."""
+    monkeypatch.setattr(_new_file, "LOCK_SECONDS", 0.01)
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with path.open("rb") as locked, path.open("rb") as old:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        with replaced(path, of=old.fileno()) as file:
+            file.write(b"new")
+    assert path.read_bytes() == b"new"
