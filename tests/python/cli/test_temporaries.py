@@ -17,7 +17,8 @@ from cli_support import COMMAND, make_key, names, run, temporaries
 INTERRUPTION = """
 import os, signal, sys
 def interrupt(event, arguments):
-    if event == "os.rename" and os.fsencode(arguments[0]).endswith(b".part"):
+    renames = event == "os.rename" and os.fsencode(arguments[0]).endswith(b".part")
+    if renames or (event == "ctypes.dlsym" and arguments[1] == "renameat2"):
         os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
 sys.addaudithook(interrupt)
 """
