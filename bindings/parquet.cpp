@@ -3,6 +3,7 @@
 // python/warpcipher/parquet. Columns go to Python as bytes of 64-bit integers in native order.
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,8 @@ std::tuple<nb::bytes, nb::bytes> heads(nb::handle out, nb::handle modules, nb::h
   return {as_bytes(found.texts), as_bytes(Bytes(found.ivs))};
 }
 
+constexpr std::size_t plain_chunk_len = 12;  // integers: the fields of a PlainChunk
+
 // What make() makes of each `len` integers: the fields of a struct.
 template <std::size_t len, class Make>
 auto rows_of(nb::handle given, const char* name, Make&& make) {
@@ -92,10 +95,29 @@ nb::bytes locate(const RowGroups& self, nb::handle groups, nb::handle columns, s
   return as_bytes(found);
 }
 
+// The chunks of these columns where they lie in the encrypted file, as if they were as long there.
+nb::bytes in_place(const RowGroups& self, nb::handle groups_given, nb::handle columns_given, std::uint64_t file_size) {
+  const Integers groups(groups_given, "groups");
+  const Integers columns(columns_given, "columns");
+  parquet::Column places(plain_chunk_len * self.columns() * groups.values().size());
+  std::uint64_t* place = places.data();
+  for (const std::uint64_t group : groups.values()) {
+    for (const std::uint64_t column : columns.values()) {
+      const parquet::ChunkRange range = self.locate(group, column, file_size);
+      const std::uint64_t begin[] = {1, self.crypto(group, column) ? 1u : 0u, range.start, range.size, range.data};
+      std::uint64_t* const entry = place + plain_chunk_len * column;
+      std::ranges::copy(begin, entry);
+      for (const int offset : {6, 8, 10}) entry[offset] = parquet::absent;  // indexes and Bloom filter
+    }
+    place += plain_chunk_len * self.columns();
+  }
+  return as_bytes(places);
+}
+
 nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle chunks_given,
                       const std::vector<nb::bytes>& stubs_given) {
   const Integers groups(groups_given, "groups");
-  const auto chunks = rows_of<12>(chunks_given, "chunks", [](const std::uint64_t* v) {
+  const auto chunks = rows_of<plain_chunk_len>(chunks_given, "chunks", [](const std::uint64_t* v) {
     return PlainChunk{v[0] != 0, v[1] != 0, v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]};
   });
   std::vector<std::vector<std::uint8_t>> stubs;
@@ -215,6 +237,8 @@ void bind_parquet(nb::module_& m) {
       .def("sealed_metadata", &bytes_of<&RowGroups::sealed_metadata>, nb::arg("groups"), nb::arg("columns"))
       .def("ordinal", &RowGroups::ordinal, nb::arg("group"))
       .def("locate", &locate, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"), "ChunkRange of each.")
+      .def("in_place", &in_place, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
+           "The chunks of write_plain where they lie in the encrypted file.")
       .def("write_plain", &write_plain, nb::arg("groups"), nb::arg("chunks"), nb::arg("stubs"),
            "The list of these row groups without encryption. chunks: twelve integers for each column of each.");
   m.def("open_chunks", &open, nb::arg("source"), nb::arg("chunks"), nb::arg("keys"), nb::arg("key_index"),

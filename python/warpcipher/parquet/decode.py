@@ -220,7 +220,7 @@ class ArrowDecoder:
 
     def _by_columns(self, image: Image, names: Sequence[str] | None) -> pyarrow.Table:
         file, chunks = image.file, image.chunks
-        tail = enclosed(footer_in_place(file, image.row_groups, chunks))
+        tail = enclosed(footer_in_place(file, image.row_groups, image.columns))
         metadata = self._parquet.read_metadata(self._arrow.BufferReader(PLAIN_MAGIC + tail))
         rooms = Rooms(max(chunk.size for chunk in chunks), self._room)
         cores = self._arrow.cpu_count()

@@ -102,7 +102,7 @@ class DecryptedChunk:
     start: int
     size: int
     data: int
-    shrunk: int = 0
+    shrunk: int
     # In host memory, of each page, a dictionary too: where it was and is in the chunk, the bytes of
     # header and page.
     _pages: Sequence[int] = field(default=(), repr=False)
@@ -239,26 +239,22 @@ class BaseFile(Closed):
 
         Raises MissingKeyError, InvalidTag, FormatError.
         """
-        found = self.located(row_groups, columns)
-        for chunk in found:
-            if chunk.key is not None and max(chunk.ordinal, chunk.column) > MOST_ORDINAL:
-                raise FormatError(
-                    f"{chunk.what}: ordinals of encrypted chunks end at {MOST_ORDINAL}"
-                )
-        return found
-
-    def located(self, row_groups: Sequence[int], columns: Sequence[int]) -> list[Chunk]:
-        """`chunks` whose data is not read: their modules may have no ordinals."""
         keys = self.open_metadata(row_groups, columns)
         with refusing():
             located = column(self.groups.locate(row_groups, columns, self.source.size))
         names = self.names
         ranges = zip(*[iter(located)] * _FIELDS_OF_RANGE, strict=True)
-        places = itertools.product(row_groups, columns)
-        return [
-            Chunk(self.groups, number, where, names[where], key, *place)
-            for (number, where), key, place in zip(places, keys, ranges, strict=True)
-        ]
+        found = []
+        for (number, where), key, place in zip(
+            itertools.product(row_groups, columns), keys, ranges, strict=True
+        ):
+            chunk = Chunk(self.groups, number, where, names[where], key, *place)
+            if key is not None and max(chunk.ordinal, where) > MOST_ORDINAL:
+                raise FormatError(
+                    f"{chunk.what}: ordinals of encrypted chunks end at {MOST_ORDINAL}"
+                )
+            found.append(chunk)
+        return found
 
     def open_metadata(
         self, row_groups: Sequence[int], columns: Sequence[int]

@@ -7,7 +7,6 @@ Chunks go through in groups: while one is decrypted, the next is read and the on
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -35,8 +34,15 @@ _LEFT_OUT = array("Q", bytes(8 * 12))  # as many fields as a PlainChunk has
 def _entry(decrypted: DecryptedChunk, places: Places) -> tuple[int, ...]:
     """A chunk as `_native.RowGroups.write_plain` takes it: PlainChunk in
     src/parquet/row_groups.hpp."""
-    each = decrypted
-    numbers = [1, each.chunk.key is not None, each.start, each.size, each.data, each.shrunk]
+    chunk = decrypted.chunk
+    numbers = [
+        1,
+        chunk.key is not None,
+        decrypted.start,
+        decrypted.size,
+        decrypted.data,
+        decrypted.shrunk,
+    ]
     for place in places:
         numbers += (ABSENT, 0) if place is None else place
     return tuple(numbers)
@@ -50,9 +56,25 @@ def plain_footer(
 ) -> bytes:
     """The footer of an image of these row groups; columns that are not in `decrypted` are empty."""
     chunks = array("Q")
-    for at in itertools.product(row_groups, range(len(file.leaves))):
-        found = decrypted.get(at)
-        chunks.extend(_LEFT_OUT if found is None else _entry(found, places.get(at, NOWHERE)))
+    for number in row_groups:
+        for column in range(len(file.leaves)):
+            found = decrypted.get((number, column))
+            chunks.extend(
+                _LEFT_OUT if found is None else _entry(found, places.get((number, column), NOWHERE))
+            )
+    return _write(file, row_groups, memoryview(chunks))
+
+
+def footer_in_place(file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> bytes:
+    """The footer with only the encryption taken out, as it is known before data is read.
+    Sizes and offsets are those of the file; other columns are empty."""
+    file.open_metadata(row_groups, columns)
+    with refusing():
+        chunks = file.groups.in_place(row_groups, columns, file.source.size)
+    return _write(file, row_groups, memoryview(chunks).cast("Q"))
+
+
+def _write(file: BaseFile, row_groups: Sequence[int], chunks: memoryview) -> bytes:
     fields = dict(file.footer.outline)
     fields.pop(md.ENCRYPTION_ALGORITHM, None)
     fields.pop(md.FOOTER_KEY_METADATA, None)
@@ -62,16 +84,6 @@ def plain_footer(
     fields[md.ROW_GROUPS] = -LIST, text
     md.set_integer(fields, md.NUM_ROWS, rows)
     return write(fields)
-
-
-def footer_in_place(file: BaseFile, row_groups: Sequence[int], chunks: Sequence[Chunk]) -> bytes:
-    """The footer with only the encryption taken out, as it is known before data is read.
-    Sizes and offsets are those of the file; columns of other chunks are empty."""
-    there = {
-        (chunk.row_group, chunk.column): DecryptedChunk(chunk, chunk.start, chunk.size, chunk.data)
-        for chunk in chunks
-    }
-    return plain_footer(file, row_groups, there, {})
 
 
 GROUP_SIZE = 4 << 20

@@ -75,7 +75,7 @@ class Filter:
     def _row_groups(self, file: ParquetFile, needed: Sequence[str]) -> list[int]:
         """The row groups that may have such rows, by the statistics of these columns."""
         groups = file.choose_row_groups(None)
-        footer = footer_in_place(file, groups, file.located(groups, file.choose_columns(needed)))
+        footer = footer_in_place(file, groups, file.choose_columns(needed))
         reader = self._arrow.BufferReader(PLAIN_MAGIC + enclosed(footer))
         fragment = self._dataset.ParquetFileFormat().make_fragment(reader)
         chosen = fragment.subset(self._expression, schema=fragment.physical_schema)

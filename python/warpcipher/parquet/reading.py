@@ -59,8 +59,7 @@ class ParquetFile(BaseFile):
         """The shortest plain Parquet file with this schema, these statistics and no data, for
         `pyarrow.parquet.read_metadata(io.BytesIO(...))`. Sizes and offsets are those of the
         encrypted file; columns without a key are empty in it."""
-        groups = range(self.num_row_groups)
-        footer = footer_in_place(self, groups, self.located(groups, self.readable()))
+        footer = footer_in_place(self, range(self.num_row_groups), self.readable())
         return PLAIN_MAGIC + enclosed(footer)
 
     @property
