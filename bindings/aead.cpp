@@ -19,7 +19,7 @@ namespace {
 // The input of one class, and its words of refusal: pyca/cryptography's.
 struct Kind {
   const char* class_name;
-  std::string (*algorithm)(std::size_t key_bits);  // empty: there is no such key
+  std::string (*algorithm)(std::size_t key_bits);  // empty: no such key
   const char* wrong_key;
   std::size_t min_nonce_len, max_nonce_len;
   const char* wrong_nonce;

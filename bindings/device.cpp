@@ -164,7 +164,7 @@ DeviceScope::DeviceScope(int device) : former_(host_device) {
   }
 }
 
-DeviceScope::~DeviceScope() { static_cast<void>(former_); }  // there is no device to go back to
+DeviceScope::~DeviceScope() { static_cast<void>(former_); }  // no device to restore
 
 void keep_until_done(std::vector<nb::object>, int device, Stream) { const DeviceScope scope(device); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that read and write files have in common: the file, the texts, and signals meanwhile.
+// The common part of calls that read and write files: the file, the texts, and signals meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ using WriteOutcome = std::optional<std::tuple<std::uint64_t, int>>;
 // Calls read(options) without the interpreter's lock and on the device of `out`.
 ReadOutcome read_to(const Operand& out, const std::function<std::optional<ReadFailure>(const ReadOptions&)>& read);
 
-// What is read from: a descriptor, or the bytes of a file that begin with byte `begin` of it.
+// The source of a read: a descriptor, or the bytes of a file that begin with byte `begin` of it.
 class Source {
  public:
   Source(nb::handle given, std::uint64_t begin);
@@ -87,7 +87,7 @@ class Source {
   ChunkSource source_;
 };
 
-// What is written: buffers and Spans, one after another. streams: pairs of a device and a stream of it, on which they
+// Texts to write: buffers and Spans, one after another. streams: pairs of a device and a stream of it, on which they
 // are made. device: that encrypts; None: no text is on a GPU.
 class Texts {
  public:

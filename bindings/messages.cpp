@@ -147,7 +147,7 @@ class Messages {
   nb::object take_up(const Request& request, Entry& entry, nb::handle out) {
     const Operand& first = entries_.front().in;
     if (entry.in.device() != first.device()) {
-      refuse("data lies in ", place(entry.in), " and that of the first message in ", place(first),
+      refuse("data lies in ", place(entry.in), " and the first message's in ", place(first),
              ": run them in separate batches");
     }
     nb::object result = nb::borrow(out);

@@ -27,7 +27,7 @@ bool check_interpreter() {
   const int locked = has_lock();
   if (locked == 0) {
     PyErr_SetString(PyExc_ImportError,
-                    "warpcipher needs the interpreter lock, which this interpreter was told to do without: leave "
+                    "warpcipher needs the interpreter lock, which this interpreter runs without: leave "
                     "PYTHON_GIL=0 and -Xgil=0 away");
   }
   return locked == 1;

@@ -53,7 +53,7 @@ std::tuple<nb::bytes, nb::bytes> heads(nb::handle out, nb::handle modules, nb::h
 
 constexpr std::size_t plain_chunk_len = 12;  // integers: the fields of a PlainChunk
 
-// What make() makes of each `len` integers: the fields of a struct.
+// Calls make() with each `len` integers, the fields of a struct.
 template <std::size_t len, class Make>
 auto rows_of(nb::handle given, const char* name, Make&& make) {
   const Integers numbers(given, name);
@@ -203,7 +203,7 @@ std::tuple<nb::bytes, nb::bytes, OpenOutcome> open(nb::handle source, nb::handle
 
 void bind_parquet(nb::module_& m) {
   m.def("page_aads", &aads, nb::arg("prefix"), nb::arg("row_group"), nb::arg("column"), nb::arg("dictionary"),
-        nb::arg("count"), "The AADs of the headers of a chunk, those of its pages, and the sizes that both have.");
+        nb::arg("count"), "The AADs of a chunk's page headers, the AADs of its pages, and the sizes of both.");
   m.def("write_module_heads", &heads, nb::arg("out"), nb::arg("modules"), nb::arg("lengths"), nb::arg("nonces"),
         nb::arg("counter_mode"), "Writes the lengths and nonces of modules. Where their texts go, and their IVs.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")

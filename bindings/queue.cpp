@@ -31,7 +31,7 @@ struct Held : Operands {
 
   nb::object key;
   nb::object future;
-  nb::object bytes;   // made for the result when there is no `out`
+  nb::object bytes;   // made for the result without an `out`
   nb::object finish;  // with `out`: makes the result of the number of bytes written
 };
 

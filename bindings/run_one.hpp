@@ -35,7 +35,7 @@ Request make_request(const Key& key, bool decrypt, bool padded, nanobind::handle
 // the input is too short for its tag.
 std::size_t output_len(const Request& request, std::size_t in_len);
 
-// What a message borrows from Python. `out` may be None: then the result is for the caller to make.
+// The objects of Python that a message borrows. If `out` is None, the caller makes the result.
 struct Operands {
   Operands(nanobind::handle data, nanobind::handle result, nanobind::handle iv_object, nanobind::handle aad_object)
       : in(data, "data", Operand::Use::read),

@@ -177,7 +177,7 @@ inline std::vector<wc_result> run(const wc_columns &columns, const char *engine 
   return results;
 }
 
-/* Messages that run together in the background: wc_batch. What they point to must stay until it is done; the destructor
+/* Messages that run together in the background: wc_batch. Their memory must stay valid until it is done; the destructor
  * waits for that. Moves, and is never copied. */
 class batch {
  public:

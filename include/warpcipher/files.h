@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- encrypted files ------------------------------------------------------------------------------------------ */
 
-/* The files are those of C2SP chunked encryption (c2sp.org/chunked-encryption@v1): Cobblestone-128 with a key of 16
+/* The format is C2SP chunked encryption (c2sp.org/chunked-encryption@v1): Cobblestone-128 with a key of 16
  * bytes, Cobblestone-256 with one of 32, uniformly random. Python's warpcipher.formats and the command read and write
  * the same. A file of n bytes of text has n + 56 + 16 * (n / 16384 + 1) bytes. */
 
@@ -57,8 +57,8 @@ WC_API uint64_t wc_file_size(const wc_file *file);
 /* Fills out with out_len bytes of plaintext from byte `offset` on: threads read, and ciphertext is decrypted as it
  * comes. From several threads at once, too.
  *
- * memory   where `out` lies; device: the one that is current for the calling thread. Plaintext is then in device memory
- *          alone.
+ * memory   where `out` lies; device: the one that is current for the calling thread. Plaintext is then only in
+ *          device memory.
  * stream   a cudaStream_t of the device that holds `out`, or NULL: what is on it now may use `out` until it is done.
  *
  * Returns when all is there and every chunk of the range was authenticated. WC_INVALID_ARGUMENT: nothing was written,

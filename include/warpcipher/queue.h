@@ -56,7 +56,7 @@ WC_API wc_status wc_queue_new(wc_queue **out, const char *engine, const wc_queue
 /* Hands a message over. The struct is copied; its key and what it points to must stay until it is done or cancelled.
  *
  * job         gets a handle to wait for, which wc_job_free frees; NULL: none is wanted.
- * submitter   tells clients apart: batches take them in turn, and memory goes to the one that holds least.
+ * submitter   identifies a client: batches take them in turn, and memory goes to the one that holds least.
  * timeout_us  how long to wait for memory; negative: as long as it takes; 0: not at all.
  * callback    NULL: none; context: given to it.
  *

@@ -200,7 +200,7 @@ WARPCIPHER_INLINE constexpr std::uint32_t rotate_left28(std::uint32_t x, std::ui
 
 }  // namespace detail
 
-// What a pass (from 0) does: which 8 bytes of the key it takes (as an offset) and whether it runs backwards. One pass:
+// Work of a pass (from 0): which 8 bytes of the key it takes (as an offset) and whether it runs backwards. One pass:
 // DES. Three: triple DES (SP 800-67), encryption E(K1) D(K2) E(K3), decryption D(K3) E(K2) D(K1), where a key of 16
 // bytes means K3 = K1.
 struct Pass {

@@ -30,7 +30,7 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
-// The cores that a quota in microseconds for each period amounts to; none if there is no limit.
+// The cores that a quota in microseconds for each period amounts to; none without a limit.
 std::optional<std::size_t> cores_of_quota(const std::string& quota, const std::string& period) {
   long long quota_us = 0, period_us = 0;
   if (!(std::istringstream(quota) >> quota_us) || !(std::istringstream(period) >> period_us)) return std::nullopt;

@@ -15,9 +15,9 @@ namespace warpcipher {
 void require_self_test(Engine& engine);
 
 // One known answer for every algorithm. Text: the four blocks of SP 800-38A, appendix F (the modes that take any length
-// leave the last three bytes off); AES keys, IVs and counters are those of that appendix, so AES answers of ECB, CBC,
+// leave the last three bytes off); AES keys, IVs and counters are from that appendix, so AES answers of ECB, CBC,
 // CFB, OFB and CTR are the published ones. GCM: nonce and AAD of the GCM specification's test case 4. The remaining
-// answers were computed with OpenSSL, those of GCM-SIV and XChaCha20 with OpenSSL 4. All in hexadecimal; an AEAD's tag
+// answers were computed with OpenSSL, and of GCM-SIV and XChaCha20 with OpenSSL 4. All in hexadecimal; an AEAD's tag
 // follows its ciphertext.
 struct KnownAnswer {
   std::string_view algorithm, key, iv, aad;

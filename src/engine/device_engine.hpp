@@ -179,7 +179,7 @@ class SelectedDevice {
   ~SelectedDevice() {
     try {
       engine_.select_device(former_);
-    } catch (const Error&) {  // the driver is gone: there is no device to restore
+    } catch (const Error&) {  // the driver is gone: no device can be restored
     }
   }
 

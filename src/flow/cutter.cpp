@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_block_len = 16;
 
-// Replaces `iv` by the data-unit number whose tweak is that of `iv` advanced by `blocks` blocks: D(E(iv) alpha^blocks)
+// Replaces `iv` by the data-unit number whose tweak is `iv`'s advanced by `blocks` blocks: D(E(iv) alpha^blocks)
 // under the tweak's key (IEEE 1619, section 5.1). So an engine that can only begin a data unit continues one.
 void advance_tweak(const Key& key, std::uint8_t* iv, std::uint64_t blocks) {
   const std::size_t half = key.size() / 2;
@@ -159,7 +159,7 @@ void GcmPieces::tag(std::uint8_t (&tag)[full_tag_len]) const {
 
 namespace {
 
-// Multiplies by r^exponent. The exponent is no secret, the power is one.
+// Multiplies by r^exponent. The exponent is public, the power is secret.
 void multiply_by_power(poly1305::Element& h, const poly1305::Element& r, std::uint64_t exponent) {
   Secret<poly1305::Element> power(poly1305::Element{{1, 0, 0, 0, 0}});
   for (int bit = 63; bit >= 0; --bit) {

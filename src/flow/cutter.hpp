@@ -17,7 +17,7 @@
 
 namespace warpcipher {
 
-// The tag of a message that goes to an engine in pieces: it comes from those of the pieces, because both hashes, GHASH
+// The tag of a message that goes to an engine in pieces: it comes from the pieces' tags, because both hashes, GHASH
 // and Poly1305, are polynomials over the blocks of the text.
 class PieceTags {
  public:

@@ -13,7 +13,7 @@
 // Streams for kinds of work would need two events a piece to say the same.
 //
 // transfer_modes.hpp has the modes in which texts travel. Contiguous sectors (piece.hpp) are one text: the
-// device is told the first sector and their number.
+// device gets the first sector and their number.
 #pragma once
 
 #include <cstddef>

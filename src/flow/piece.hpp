@@ -142,7 +142,7 @@ class TransferPiece {
 // that one copy takes all of them. Some runs are sectors, XTS data units of one kind: the first one and their number
 // then describe all of them to a device.
 
-// Whether text and result of `m` begin where those of `before` end.
+// Whether text and result of `m` begin where text and result of `before` end.
 bool is_contiguous(const Message& before, const Message& m);
 
 // Whether `m` is the sector after `before`: contiguous, with contiguous IVs, and with the same key, direction and

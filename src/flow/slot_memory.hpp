@@ -77,8 +77,8 @@ class PinnedCache {
   std::vector<Kept> kept_;
 };
 
-// Counts one transfer of host data, from its beginning to its end: for example one for each payload of a queue. A
-// transfer that is alone may use all cores and spin while it waits; one of several leaves the cores to the others.
+// Counts one transfer of host data, from its beginning to its end: for example one for each payload of a queue. The
+// only transfer may use all cores and spin while it waits; one of several leaves the cores to the others.
 class ActiveTransfer {
  public:
   ActiveTransfer() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
@@ -113,14 +113,14 @@ class SlotMemory {
   void wait();
   bool is_done();
 
-  // Host memory for `len` bytes, one block for the life of the slot. What it held is lost when it must grow: then it
+  // Host memory for `len` bytes, one block for the life of the slot. Its content is lost when it must grow: then it
   // grows to `len` the first time and to at least `next_len` after that.
   std::uint8_t* pinned(std::size_t len, std::size_t next_len = 0);
 
   // New memory of the device.
   std::uint8_t* on_device(std::size_t len);
 
-  // The first `len` bytes of one of them are secret from now on. Those of the device may become fewer, or none, by
+  // The first `len` bytes of one of them are secret from now on. The device's may become fewer, or none, by
   // another call; those of the host do not: the thread's cache may have left secrets there.
   void set_secret(const std::uint8_t* memory, std::size_t len);
 

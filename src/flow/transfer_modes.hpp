@@ -32,7 +32,7 @@ struct TransferMode {
 
   PieceLayout layout{};
   std::size_t range_len = 0;  // bytes of coalesced texts that are copied by DMA
-  // What must be waited for besides the device: the cores copy texts into the bounce buffer, at the same offsets as in
+  // Work to wait for besides the device's: the cores copy texts into the bounce buffer, at the same offsets as in
   // device memory, before DMA brings them in; and results out of it at the end.
   bool cores_copy_in = false;
   bool cores_copy_out = false;

@@ -78,7 +78,7 @@ std::size_t TransferSlot::write_list(DeviceCopy* to) {
   return static_cast<std::size_t>(next - to);
 }
 
-// What brings texts in: long ranges by DMA, others by a kernel.
+// Lists how texts come in: long ranges by DMA, others by a kernel.
 void TransferSlot::list_texts() {
   const std::span<const TransferPiece::Item> items = piece_.items();
   for (std::size_t begin = 0, end; begin < items.size(); begin = end) {
@@ -98,7 +98,7 @@ void TransferSlot::list_texts() {
   }
 }
 
-// What brings results and tags back. The tags last, so that the kernel's warps share the texts evenly.
+// Lists how results and tags come back. The tags last, so that the kernel's warps share the texts evenly.
 void TransferSlot::list_results() {
   const std::span<const TransferPiece::Item> items = piece_.items();
   for (const TransferPiece::Item& item : items) {
@@ -176,9 +176,8 @@ void TransferSlot::copy_ranges(void (DeviceEngine::*copy)(std::span<const Device
   }
 }
 
-// Many blocks that store crowd out incoming copies. That does not matter after the last piece of a transfer that runs
-// alone, and where a kernel read most texts, so that no DMA copies come in. Copies of other than whole words need many
-// lanes.
+// Many blocks that store crowd out incoming copies. That does not matter after the last piece of the only transfer, and
+// where a kernel read most texts, so that no DMA copies come in. Copies of other than whole words need many lanes.
 Pace TransferSlot::pace_of_results() const {
   const std::span<const TransferPiece::Item> items = piece_.items();
   if ((is_last_ && ActiveTransfer::count() < 2) || 2 * lone_texts_ >= items.size()) return Pace::full;
@@ -234,7 +233,7 @@ void TransferSlot::run_on_device() {
   }
 }
 
-// Adds the tag of a part to that of its message. After the last part, writes the tag or checks it.
+// Adds the tag of a part to its message's tag. After the last part, writes the tag or checks it.
 bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag) {
   const Message& m = piece_.message(item);
   Secret<std::uint8_t[full_tag_len]> tag;

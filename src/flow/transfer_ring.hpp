@@ -21,7 +21,7 @@
 
 namespace warpcipher {
 
-// What the slots of a run share: the batch, its statuses, and lists whose memory is used again for each piece.
+// State that the slots of a run share: the batch, its statuses, and lists whose memory is used again for each piece.
 struct TransferBatch {
   std::span<const Message> messages;
   std::span<Status> statuses;

@@ -83,7 +83,7 @@ double likeness(std::string_view a, std::string_view b) {
 
 // "did you mean aes-256-xts? ", the likest names; nothing where none is like it.
 std::string hint(const std::string& given) {
-  // Other names of triple DES: the likest ones would be those of DES.
+  // Other names of triple DES: the likest ones would be names of DES.
   for (const std::string_view other : {"tripledes", "3des", "des3", "tdes", "tdea"}) {
     if (given.starts_with(other)) return hint("desede3" + given.substr(other.size()));
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thrift's compact protocol, for metadata that is read in part and written anew: a field that nobody asks for stays the
+// Thrift's compact protocol, for metadata that is partly read and written again: a field that nobody asks for stays the
 // bytes that it is.
 //
 //   field   delta << 4 | type, or type and the number as a varint
 //   varint  seven bits a byte, least significant first; integers are zigzag
 //   list    size << 4 | type, or 15 << 4 | type and the size as a varint
 //
-// Everything comes from outside. What is wrong is an Error{invalid_argument} that says so; nothing is read beyond the
+// Everything comes from outside. A fault is an Error{invalid_argument} that says so; nothing is read beyond the
 // text, and work and memory are linear in it. Specification: thrift-compact-protocol.md of Apache Thrift.
 #pragma once
 

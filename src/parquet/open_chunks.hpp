@@ -36,7 +36,7 @@ struct ChunksToOpen {
   Bytes prefix;                              // the AAD prefix and the file's unique bytes
   std::span<std::uint8_t> out;               // room for the chunks as the file has them; apart from all else
   Memory memory = Memory::host;              // of out; device: the current one
-  // The longest module of a page that goes to a device by read_chunks(). What is longer is copied, and then decrypted.
+  // The longest module of a page that goes to a device by read_chunks(). A longer one is copied, and then decrypted.
   std::uint64_t longest_page = most_device_chunk_len;
 };
 
@@ -70,8 +70,8 @@ struct OpenResult {
 };
 
 // engine, stream: as of read_chunks(). threads: that work, the caller's among them; 0: as many as the process has
-// cores. check: as ReadOptions::check. What `out` has beyond the chunks is zeros then; after a failure or an exception
-// it is all zeros. Of headers that failed the first is told, or else the first page.
+// cores. check: as ReadOptions::check. Bytes of `out` beyond the chunks are zeros then; after a failure or an exception
+// it is all zeros. Reports the first header that failed, or else the first page.
 //
 // Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}; what check throws.
 OpenResult open_chunks(std::string_view engine, const ChunksToOpen& wanted, Stream stream, std::size_t threads,

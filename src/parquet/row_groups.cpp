@@ -111,7 +111,7 @@ ChunkRange RowGroups::locate(std::size_t group, std::size_t column, std::uint64_
   return named(group, column, [&] {
     const CompactStruct fields(at(group, column).fields);
     if (const CompactStruct::Field* path = fields.find(column_chunk::file_path)) {
-      if (path->kind != Kind::binary) refuse("the path of its file is no text");
+      if (path->kind != Kind::binary) refuse("the path of its file is not text");
       if (!CompactReader(path->value).binary().empty()) refuse("its data lies in another file");
     }
     const CompactStruct meta(text);
@@ -144,7 +144,7 @@ ChunkRange RowGroups::locate(std::size_t group, std::size_t column, std::uint64_
   });
 }
 
-// Row groups written anew for a plain image: without what speaks of encryption, with every offset and size as it is
+// Row groups rewritten for a plain image: without what speaks of encryption, with every offset and size as it is
 // there.
 namespace {
 
@@ -161,7 +161,7 @@ void write_metadata(CompactWriter& writer, Bytes text, const ChunkRange& range, 
     meta.set(bloom_filter_offset, as_integer(plain.bloom));
     meta.set(bloom_filter_length, as_integer(plain.bloom_size), Kind::i32);
   }
-  // It counts what the encryption of the page headers added, but not that of the pages.
+  // It counts the bytes that encryption added to the page headers, but not to the pages.
   const std::int64_t counted = required_integer(meta, uncompressed_size, "its size");
   const std::int64_t size = std::max<std::int64_t>(counted - as_integer(plain.shrunk), 0);
   unpacked += static_cast<std::uint64_t>(size);

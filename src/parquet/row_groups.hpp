@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row groups of a footer as an index of its bytes: which chunks there are, where they lie, and the same row groups
-// written anew for a plain file. Fields and their numbers are those of parquet.thrift; what has no part in encryption
+// written again for a plain file. Fields and their numbers are from parquet.thrift; what has no part in encryption
 // passes through as it is. Errors as in compact.hpp.
 #pragma once
 
@@ -52,11 +52,11 @@ class RowGroups {
   std::size_t size() const noexcept { return groups_.size(); }
   std::size_t columns() const noexcept { return names_.size(); }
 
-  // Of a chunk: its ColumnChunk, and its ColumnMetaData as it is in there or was set; empty where there is none.
+  // Of a chunk: its ColumnChunk, and its ColumnMetaData as it is in there or was set; empty without one.
   Bytes chunk(std::size_t group, std::size_t column) const { return at(group, column).fields; }
   Bytes metadata(std::size_t group, std::size_t column) const;
 
-  // Its ColumnCryptoMetaData, and its encrypted ColumnMetaData, a module; nothing where there is none.
+  // Its ColumnCryptoMetaData, and its encrypted ColumnMetaData, a module; nothing without one.
   std::optional<Bytes> crypto(std::size_t group, std::size_t column) const { return at(group, column).crypto; }
   std::optional<Bytes> sealed_metadata(std::size_t group, std::size_t column) const;
 
@@ -88,7 +88,7 @@ class RowGroups {
   const Group& group_at(std::size_t group) const;
   const Chunk& at(std::size_t group, std::size_t column) const;
 
-  // What `call` refuses gets the name of the chunk.
+  // Adds the name of the chunk to the refusals of `call`.
   template <class Call>
   auto named(std::size_t group, std::size_t column, const Call& call) const {
     try {

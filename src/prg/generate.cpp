@@ -8,7 +8,7 @@
 namespace warpcipher::prg::host {
 namespace {
 
-// What generate_one() computes with; wiped.
+// Working memory of generate_one(); wiped.
 struct Work {
   std::uint8_t nodes[2][block_len];                  // of the point's path, one a party
   std::uint8_t children[2][2][block_len];            // of a party: left, right

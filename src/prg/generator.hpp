@@ -9,7 +9,7 @@
 //   aes-128-keyed   E(seed, i): key stream of AES-128-CTR from the counter 0, big-endian
 //   chacha20, 12, 8 bytes 16 i to 16 i + 15 of the block of that key, counter 0 and nonce 0, in the form for keys of 16
 //                   bytes: "expand 16-byte k", then the key twice (D. J. Bernstein, "ChaCha, a variant of Salsa20")
-//   aes-128-half    0: H(seed) = aes-128-mmo's child 0; 1: seed ^ H(seed); 2, 3: those of aes-128-mmo. Correlated trees
+//   aes-128-half    0: H(seed) = aes-128-mmo's child 0; 1: seed ^ H(seed); 2, 3: as aes-128-mmo. Correlated trees
 //                   of X. Guo, K. Yang, X. Wang, W. Zhang, X. Xie, J. Zhang, Z. Liu, "Half-Tree: Halving the Cost of
 //                   Tree Expansion in COT and DPF" (2023): half the work, and no generator by itself
 //
@@ -42,7 +42,7 @@ constexpr int double_rounds_of(Generator generator) {
   return generator == Generator::chacha20 ? 10 : generator == Generator::chacha12 ? 6 : 4;
 }
 
-// K_0, K_1 and K_2 are those of Google's distributed_point_functions: left, right, value. K_3: the first half of
+// K_0, K_1 and K_2 are from Google's distributed_point_functions: left, right, value. K_3: the first half of
 // SHA-256 of "warpcipher.prg aes-128-mmo 3".
 inline constexpr std::uint8_t fixed_keys[most_children][block_len] = {
     {0xfd, 0xa2, 0xb6, 0xa5, 0xd0, 0x08, 0x5f, 0x93, 0xe5, 0x3d, 0xa0, 0xf6, 0xcc, 0x37, 0xe0, 0x5b},

@@ -11,8 +11,8 @@
 //                      root node     correction, a level    right bits       root bit, 63    value's correction
 //                                                                            zeros
 //
-// The root bit is bit 0 of the root's seed: 0 in keys made here, any in those of Google's library.
-// Bit 0 of a correction is that of the left child; bit l of the right bits is that of the right one of level l.
+// The root bit is bit 0 of the root's seed: 0 in keys made here, any in keys of Google's library.
+// Bit 0 of a correction is the left child's; bit l of the right bits is the right child's of level l.
 //
 // With a correlated generator (Guo and others 2023) the control bit counts in the seed of a level, both
 // children get the same correction, and a node of the last level gives two blocks, from children 2 and 3:

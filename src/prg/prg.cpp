@@ -102,7 +102,7 @@ void check_keys(const PointKeys& keys) {
   const RecordLayout layout(keys.domain);
   for (std::uint64_t k = 0; k < keys.count(); ++k) {
     const std::uint8_t* const record = keys.records.data() + k * len;
-    // Which key is damaged is no secret, but nothing else is said of it.
+    // The index of a damaged key is public, but nothing else is said of the key.
     if ((record[0] & 1) != keys.party) refuse("key " + std::to_string(k) + " is of the other party, or damaged");
     if (layout.correlated) continue;
     const std::uint64_t right = load_le64(record + layout.right_bits());

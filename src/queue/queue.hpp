@@ -69,8 +69,8 @@ class Queue {
     closed,  // the queue is closing or closed
   };
 
-  // Told of each payload's jobs once they are done, and of those that close() cancelled, from the thread that did it
-  // and with no lock held. Must not throw. Memory is freed before it is called.
+  // Called with each payload's jobs once they are done, and with those that close() cancelled, from the thread that did
+  // it and with no lock held. Must not throw. Memory is freed before it is called.
   using Listener = std::function<void(std::span<const std::shared_ptr<Job>>)>;
 
   static constexpr std::chrono::microseconds for_ever = std::chrono::microseconds::max();
@@ -86,7 +86,7 @@ class Queue {
   // does nothing.
   ~Queue();
 
-  // Hands a job over, once. `submitter` is anything that tells clients apart: payloads take them in turn, and memory
+  // Hands a job over, once. `submitter` is anything that identifies a client: payloads take them in turn, and memory
   // goes to the one that holds least. Waits up to `timeout` for memory; not at all inside the listener, which the
   // memory may be waiting for. Throws Error{invalid_argument} when the job needs more than the memory limit or was
   // submitted before, and Error{engine_failure} in the child of a fork.

@@ -5,7 +5,7 @@
 //
 // A worker that finds nothing to launch sleeps. One of the sleeping workers, the watcher, wakes when the oldest job has
 // waited long enough. A submitter wakes a sleeping worker, be it the watcher or another, when it
-//   - pushed the first job onto the empty stack while there is no watcher, or
+//   - pushed the first job onto the empty stack without a watcher, or
 //   - finds that the waiting jobs now fill a payload.
 // No job is overlooked: a submitter first pushes its job and then looks for sleeping workers; a worker first announces
 // that it sleeps and then looks at the stack. All of this has one order (memory_order_seq_cst), so of two such threads
@@ -168,7 +168,7 @@ struct Queue::State {
   std::atomic<std::size_t> waiting_len{0};  // bytes of text on the stack and in the order
   std::atomic<std::size_t> waiting_messages{0};
   alignas(64) std::atomic<std::size_t> asleep{0};  // workers
-  std::atomic<bool> unwatched{false};              // workers sleep, and there is no watcher
+  std::atomic<bool> unwatched{false};              // workers sleep, and no thread watches
   std::atomic<bool> waking{false};                 // a submitter is waking a worker: others need not
 
   mutable std::mutex mutex;

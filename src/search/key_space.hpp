@@ -8,7 +8,7 @@
 //   bits         F bits: bit i is the value of key bit free_bits()[i]. free_bits() has the unknown bits in the order of
 //                `fastest_first`, so that every aligned range of 2^k keys holds all values of the k bits that are the
 //                best for sharing work between keys.
-//   combination  one candidate of each list. Combinations are numbered by total cost, the least first; those of equal
+//   combination  one candidate of each list. Combinations are numbered by total cost, the least first; ones of equal
 //                cost in lexicographic order: of the list of the lowest byte first, each list in its own order, which
 //                is by cost and then as given.
 //

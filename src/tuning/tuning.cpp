@@ -99,7 +99,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// Without any file there is no need to start the driver, which would identify the machine.
+// Without any file the driver need not start, which would identify the machine.
 bool has_any_file(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {

@@ -142,7 +142,7 @@ void use_tuning(Tuning tuning);
 // read.
 std::string describe_machine();
 
-// The file for this machine, in $XDG_CACHE_HOME/warpcipher or ~/.cache/warpcipher; empty when there is no home.
+// The file for this machine, in $XDG_CACHE_HOME/warpcipher or ~/.cache/warpcipher; empty without a home.
 std::string tuning_path(std::string_view machine);
 
 // Lines of text, the last a checksum.

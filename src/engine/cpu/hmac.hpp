@@ -30,7 +30,7 @@ class Hmac {
   // longer than the hash never matches. Throws Error{engine_failure}.
   bool matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag);
 
-  // The first bytes of that HMAC, as many as `tag` has; at most those of the hash. Throws Error{engine_failure}.
+  // The first bytes of that HMAC, as many as `tag` has; at most the hash's length. Throws Error{engine_failure}.
   void compute(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<std::uint8_t> tag);
 
  private:

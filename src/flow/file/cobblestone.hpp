@@ -47,7 +47,7 @@ class Cobblestone {
   Sealing sealing_;
 };
 
-// What became of a file, where it is no fault of the caller or of an engine.
+// Why a file failed, if neither the caller nor an engine is at fault.
 struct FileFailure {
   enum class Kind : std::uint8_t { read, write };
   Kind kind;

@@ -30,7 +30,7 @@ std::size_t most_of_a_piece() {
   return static_cast<std::size_t>(std::clamp(cache / 8, 128L << 10, 512L << 10));
 }
 
-// What is read, or written. It begins as far in a page as in its file: the system copies by `rep movsb`, which is
+// A buffer to read to or write from. It begins as far in a page as in its file: the system copies by `rep movsb`,
 // fastest where both lie alike, and on Zen 3 is 3.3 times as slow where its target is 1 to 31 bytes further in a page
 // than its source (1 GiB: 0.53 s and 0.16). malloc() gives long buffers 16 bytes into a page.
 class CopyBuffer {

@@ -56,7 +56,7 @@ struct ChunksInMemory {
 
 // Encrypts or decrypts the chunks. Random nonces come from the system. Where the sealing has several keys, each chunk
 // may be under any of them, and nothing says which: to decrypt only. `*key`, where it is given, is the number of the
-// key to try first, and becomes that of the last that opened something.
+// key to try first, and becomes the last key that opened something.
 //
 // Returns the number of the first chunk that is not authentic: then, and after an exception that is not of a wrong
 // argument, host memory has no plaintext. Throws as run_columns().

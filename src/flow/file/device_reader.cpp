@@ -54,7 +54,7 @@ class FileSlot {
   }
 
   // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`. Where
-  // it fails the thread goes on: of chunks that fail the first is told.
+  // it fails the thread goes on: the first chunk that fails is reported.
   bool settle() {
     if (!is_loaded_) return true;
     reading_.naming(piece_, [&] {
@@ -143,7 +143,7 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   const JointShape shape = chunks.is_plain() ? JointShape{} : joint_shape(rooms, is_short, room, threads);
   Reading reading(chunks, options, room, shape.windows > 1 ? shape.window_len : UINT64_MAX);
   const PieceCheck piece_check(chunks);
-  // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
+  // The caller's work on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
   std::optional<Joint> joint;
   if (shape.windows != 0) joint.emplace(name, engine, reading, shape);

@@ -24,7 +24,7 @@ constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 
 constexpr std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 
-// What a chunk takes of a buffer. A tag that is given follows the ciphertext, as one from the file does.
+// The room of a chunk in a buffer. A tag that is given follows the ciphertext, as one from the file does.
 std::size_t room_of(const FileChunks& c, std::size_t i) { return c.front_len(i) + c.lengths[i] + c.tag_len; }
 
 void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t place) {

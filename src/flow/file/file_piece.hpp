@@ -36,7 +36,7 @@ struct FilePiece {
   // what fills it once.
   struct Place {
     std::uint64_t window = 0;
-    std::size_t number = 0;   // of the piece among those of the window
+    std::size_t number = 0;   // of the piece in the window
     std::uint64_t begin = 0;  // its first byte
     bool is_last = false;     // the window has no piece after it
   };
@@ -53,7 +53,7 @@ struct FilePiece {
   void cut(std::size_t chunk);
 };
 
-// Why chunks could not be read: everything that is no fault of the caller or of an engine.
+// Why chunks could not be read, if neither the caller nor an engine is at fault.
 struct ReadFailure {
   enum class Kind : std::uint8_t {
     bad_tag,
@@ -68,7 +68,7 @@ struct ReadFailure {
   std::pair<std::size_t, std::uint64_t> place() const { return {chunk, position}; }
 };
 
-// What chunks take of a buffer. Found by all cores: a pass over the half a million of 8 GiB takes one a millisecond.
+// The room of chunks in a buffer. Found by all cores: a pass over the half a million of 8 GiB takes one a millisecond.
 class ChunkRooms {
  public:
   explicit ChunkRooms(const FileChunks& chunks);
@@ -128,7 +128,7 @@ const std::uint8_t* iv_of(const FileChunks& chunks, const FilePiece::Item& item,
 class PieceColumns {
  public:
   // The batch of these items, in order: of text at their places in `in` that goes to their places in `out`, in device
-  // memory. ivs: of the items; empty: those of the chunks. in_place: to where it comes from. What is returned stays
+  // memory. ivs: of the items; empty: the chunks'. in_place: to where it comes from. The result stays valid
   // until the next call.
   Columns& make(const SealedChunks& chunks, Direction direction, std::span<const FilePiece::Item> items,
                 std::span<const std::uint8_t> in, std::span<std::uint8_t> out, std::span<const std::uint8_t> ivs = {},

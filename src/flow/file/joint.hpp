@@ -217,7 +217,7 @@ class Joint {
   Reading& reading_;
   const FileChunks& chunks_;
   const std::size_t window_len_;
-  std::uint8_t* memory_ = nullptr;  // ciphertext alone
+  std::uint8_t* memory_ = nullptr;  // only ciphertext
   std::mutex mutex_;
   std::condition_variable decrypted_;
   std::vector<Window> windows_;

@@ -8,9 +8,9 @@
 //   kernels                    [0 to 3]                 tags, then text, of several pieces at once, to `out`
 //
 // A read of at most 64 MiB is decrypted as a whole when all of it is there, unless pieces are asked for, a longer one
-// by windows of 8 pieces (joint.hpp). Long chunks, and those of which a part is wanted, are decrypted by each piece.
+// by windows of 8 pieces (joint.hpp). Long chunks, and chunks of which a part is wanted, are decrypted by each piece.
 //
-// A slot holds ciphertext alone, so no plaintext is ever in host memory. To the host: each thread reads a piece into a
+// A slot holds only ciphertext, so no plaintext is ever in host memory. To the host: each thread reads a piece into a
 // buffer that stays in its cache, and decrypts it to where it belongs.
 #pragma once
 
@@ -44,7 +44,7 @@ struct ReadOptions {
 inline constexpr std::size_t most_device_chunk_len = PinnedBudget::most / slots_of_thread;
 
 // Fills `out` where the chunks say. Returns when all is there, or has failed: after a failure or an exception all that
-// they say is zeros. Of chunks that failed the first is told. engine: as of run(), where the plaintext goes. stream: in
+// they say is zeros. Reports the first chunk that failed. engine: as of run(), where the plaintext goes. stream: in
 // device memory, what is on it now may use `out` until it is done.
 //
 // Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,

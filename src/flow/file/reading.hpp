@@ -74,7 +74,7 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           const ChunkRooms& rooms, Stream stream, const ReadOptions& options);
 
-// What is checked before a chunk is decrypted: its head, and the HMAC of one whose cipher authenticates nothing, as
+// Checks before a chunk is decrypted: its head, and the HMAC of one whose cipher authenticates nothing, as
 // Tink's AES-CTR-HMAC. Of one thread; another takes a copy.
 class PieceCheck {
  public:

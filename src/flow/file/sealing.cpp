@@ -67,7 +67,7 @@ void check_algorithm(const FileChunks& c) {
   }
 }
 
-// What is the same for all chunks, and the longest text: as an engine takes it.
+// Checks, as an engine does, the values that all chunks share, and the longest text.
 void check_shape(const FileChunks& c) {
   if (c.count == 0) return;
   // Nothing is read or written: the text lies somewhere, IV and tag apart from it, wherever the caller's may be.
@@ -111,7 +111,7 @@ void check_outputs(const FileChunks& c) {
   }
 }
 
-// What is read must not lie where text is written: a failure would wipe it, and columns are read more than once. Device
+// Inputs must not lie where text is written: a failure would wipe it, and columns are read more than once. Device
 // memory that the host can read has one address for both.
 void check_apart_from_out(const FileChunks& c) {
   const auto check = [&](const char* what, const void* data, std::size_t len) {

@@ -92,7 +92,7 @@ struct SealedChunks : Sealing {
   std::span<const std::uint64_t> file_offsets;  // of the first byte
   std::span<const std::uint64_t> lengths;       // of plaintext, so of ciphertext
   std::span<const std::uint8_t> ivs;            // iv_len bytes each
-  // What lies in front of each ciphertext, back to back: head_len bytes each, and what is left for the last chunk.
+  // Bytes in front of each ciphertext, back to back: head_len bytes each, and what is left for the last chunk.
   std::span<const std::uint8_t> heads;
   std::size_t head_len = 0;
   std::span<const std::uint8_t> aad;  // without ranges all of it for every chunk

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads that move files have in common. To a device each has two slots of page-locked memory, one that is filled
+// The common part of threads that move files. To a device each has two slots of page-locked memory, one that is filled
 // while the other is on its way.
 #pragma once
 
@@ -31,7 +31,7 @@ inline constexpr std::size_t slots_of_thread = 2;
 
 // H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 2 and 4 MiB: 16 threads 39.3,
 // 47.0, 50.2; 8 threads 32.0, 42.9, 44.4; 4 threads 19.2, 22.3, 22.0. Longer ones leave the caches: of 8, 16 and 32
-// MiB, 31.5, 31, 11; 29, 23, 13; 15.8, 13, 11. What is shorter than that for all threads is shared among them.
+// MiB, 31.5, 31, 11; 29, 23, 13; 15.8, 13, 11. Shorter data are shared among all threads.
 // So slots are shorter where they are more than 32, and take 128 MiB together.
 inline constexpr std::size_t most_slot_len = std::size_t{4} << 20;
 inline constexpr std::size_t least_slot_len = std::size_t{1} << 20;
@@ -57,7 +57,7 @@ inline std::size_t threads_with_slots(std::size_t threads, std::uint64_t total, 
   return std::clamp<std::size_t>(std::min(pieces, PinnedBudget::of_call() / (slots_of_thread * slot_len)), 1, threads);
 }
 
-// What reading and writing of a file's chunks share: threads that take one piece after another until none is left or
+// The base of reading and writing a file's chunks: threads that take one piece after another until none is left or
 // one of them failed, and the keys of a piece.
 
 // Host memory that the threads of one call take at most for what they read and write; one thread takes what it needs.
@@ -69,7 +69,7 @@ inline std::size_t threads_with_buffers(std::size_t threads, std::size_t len) {
   return std::clamp<std::size_t>(most_buffers_len / len, 1, threads);
 }
 
-// What a thread does by its slots: the piece of one is on its way while the next is filled. Slot: settle() returns when
+// A thread's work on its slots: the piece of one is on its way while the next is filled. Slot: settle() returns when
 // its piece, if it has one, is where it belongs, or false where the thread is to end. load(settle_others) takes the
 // next piece and sends it, or returns false where there is none.
 template <class Slot>
@@ -87,7 +87,7 @@ void take_turns(std::array<Slot, slots_of_thread>& slots) {
 }
 
 // Moves all of a buffer by a system call that may move less: call(done, left). interrupted() is called where a signal
-// came, and may throw. Returns what was moved; where that is less, errno says why, and 0 that there is no more.
+// came, and may throw. Returns what was moved; if that is less, errno says why, 0 that nothing more is there.
 template <class Call, class Interrupted>
 std::size_t move_all(std::size_t len, Call&& call, Interrupted&& interrupted) {
   std::size_t done = 0;

@@ -124,7 +124,7 @@ class MappedFile {
   }
 
   std::uint8_t* memory() const { return memory_; }  // null where it is not mapped
-  int error() const { return error_; }              // errno: there is no room
+  int error() const { return error_; }              // errno: no room
 
  private:
   std::uint8_t* memory_ = nullptr;
@@ -169,7 +169,7 @@ struct WrittenPiece {
   std::size_t len = 0;  // in a slot: of ciphertexts and tags, or of the text
 };
 
-// What the threads of one call share.
+// State that the threads of one call share.
 class Writing : public FailingWork<WriteFailure> {
  public:
   // chunks: null: the text is written as it is. size: of the file, at the end of what is written. room: of a piece.
@@ -181,7 +181,7 @@ class Writing : public FailingWork<WriteFailure> {
   const ChunksToWrite* chunks() const { return chunks_; }
   FileTarget& target() { return target_; }
 
-  // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
+  // The room of a chunk in a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
   static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
     const std::size_t len = c.lengths[i] + c.tag_len;
     return c.tags.empty() ? len : (len + load_alignment - 1) / load_alignment * load_alignment;
@@ -231,7 +231,7 @@ class Writing : public FailingWork<WriteFailure> {
 };
 
 // One piece on its way to the file: page-locked memory that it is written from, and the stream that orders its work.
-// What is encrypted is gathered in device memory, and encrypted to another block there.
+// Texts are gathered in device memory, and encrypted to another block there.
 class WriteSlot {
  public:
   WriteSlot(DeviceEngine& engine, std::string_view name, Writing& writing, std::size_t room)
@@ -323,7 +323,7 @@ class WriteSlot {
     if (text_ != nullptr) return;
     pinned_ = slot_.pinned(room_);
     sealed_ = slot_.on_device(room_);
-    // What lies between chunks is copied to the host, and not written.
+    // Bytes between chunks are copied to the host, and not written.
     if (!chunks_->tags.empty()) engine_.clear(sealed_, room_, slot_.stream());
     text_ = slot_.on_device(room_);
     slot_.set_secret(text_, room_);

@@ -3,7 +3,7 @@
 // slots, and takes the next piece by itself:
 //
 //   device      gather 0, encrypt 0, copy to slot 0    gather 2, ...     plaintext stays in device memory
-//   thread                                             write 0           from page-locked memory, ciphertext alone
+//   thread                                             write 0           from page-locked memory, only ciphertext
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct WriteFailure {
   std::uint64_t place() const { return position; }
 };
 
-// Returns when all is written, or why it is not: then parts of it are. engine: as of run(). What is on the streams that
+// Returns when all is written, or why it is not: then parts of it are. engine: as of run(). Work on the streams that
 // made the texts is done. The plaintext in the device memory of the call is wiped.
 //
 // Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,
@@ -55,11 +55,11 @@ struct WriteFailure {
 std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksToWrite& chunks,
                                          const WriteOptions& options);
 
-// Writes texts to a file as they are, on all cores: the counterpart of read_plain(). What lies in device memory is
+// Writes texts to a file as they are, on all cores: the counterpart of read_plain(). Text in device memory is
 // copied to page-locked slots, two a thread, and written from there while the next is copied.
 
 // Writes the parts, one after another, from the beginning of a file on that takes pwrite(). Returns when all is there,
-// or why it is not: then parts of it are. engine: as of run(); needed where a part is in device memory. What is on the
+// or why it is not: then parts of it are. engine: as of run(); needed if a part is in device memory. Work on the
 // streams that made the parts is done.
 //
 // Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,

@@ -8,7 +8,7 @@
 // the background. A holds 32 records of a column's bit in a word, and the table 32 bits of a record: a lane transposes
 // 32 x 32 bits, and puts them where the warps that multiply read them. That is for the step after the one that is
 // multiplied; of the two warps of a scheduler one transposes first and the other multiplies first, so that both pipes
-// work. Records of a step have any order, if it is that of the shares: lane 4 g + t multiplies records 128 t to
+// work. Records of a step have any order, if the shares have the same: lane 4 g + t multiplies records 128 t to
 // 128 t + 127 of word g of the columns, in four groups 4 t + 2 c + e of 32, the half e of product c.
 #include "prg/cuda/bit_product.hpp"
 
@@ -55,7 +55,7 @@ template <int Stages>
 struct Memory {
   Columns columns[2];
   Step steps[Stages];
-  Shares shares[Stages + 1];  // those of a step are needed one step longer
+  Shares shares[Stages + 1];  // a step's shares are needed one step longer
 };
 
 // The bits of `a` where the mask has ones, else those of `b`: one operation, which the compiler does not find.
@@ -135,7 +135,7 @@ class Work {
     return record * strip_len + record / (4 * group_records) * 32;
   }
 
-  // Step number n of the block. What is past the end of records, columns or keys is zero.
+  // Step number n of the block. Everything past the end of records, columns or keys is zero.
   __device__ __forceinline__ void fetch(std::uint32_t n) {
     const std::uint64_t stride = rows_at_once * product_.record_len;
     if (step_ < steps_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children of seeds, and trees. A tree is grown in passes of some levels; nodes are in memory only between passes.
-// At the top, where there are few, each lane of the first pass finds its own from the root.
+// At the top, where nodes are few, each lane of the first pass finds its own from the root.
 //
 // In a pass a warp takes 32 nodes that follow each other, one a lane, and goes down depth first with batches of 32: of
 // the 64 children of a batch it takes the first half further down, and keeps the second in shared memory for later. So
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(G::threads, 1)
         node = slots[warp_len * static_cast<std::uint32_t>(level) + lane];
         __syncwarp();
       }
-      // The batch's first node among those of its level.
+      // The batch's first node in its level.
       std::uint64_t index = (first << level) + warp_len * (batch >> (bottom - level)) + lane;
       Block children[2];
       bool is_there;

@@ -13,7 +13,7 @@ namespace warpcipher::search::cpu {
 
 inline constexpr std::size_t most_aes_loop_bits = 12;
 
-// What does not change during a search. Words are as in memory, the first byte lowest.
+// Constants of a search. Words are as in memory, the first byte lowest.
 struct AesPlan {
   std::uint32_t in[4];
   int column;              // the column of the block that is compared, 0 to 3
@@ -54,7 +54,7 @@ inline constexpr std::size_t most_des_loop_bits = 8;
 inline constexpr int memo_count = 3;
 inline constexpr int memo_rounds[memo_count] = {0, 1, 15};
 
-// What does not change during a search. Plain arrays: an inline function of the standard library must not be compiled
+// Constants of a search. Plain arrays: an inline function of the standard library must not be compiled
 // for one instruction set and linked into all.
 struct DesMeetPlan {
   std::uint64_t plaintext;   // load_le64

@@ -12,7 +12,7 @@
 // From one pass to the next FP and IP cancel, and only the exchange of the halves is left: half 17 is half 0 of the
 // next pass, half 16 is its half 1.
 //
-// Key bits are named by their position in PC-1's output, from 0 to 55, those of the second key from 56 on, and so on.
+// Key bits are named by their position in PC-1's output, from 0 to 55, bits of the second key from 56 on, and so on.
 #pragma once
 
 #include <array>

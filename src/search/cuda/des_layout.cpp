@@ -184,7 +184,7 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
 
 namespace {
 
-// A node is computed again, rather than spilled, by more gates than these only if there is no other way.
+// A node is computed again, rather than spilled, by more gates than these only as the last resort.
 constexpr std::size_t most_gates_again = 12;
 
 }  // namespace

@@ -119,9 +119,9 @@ constexpr std::size_t most_spills = 250;
 constexpr int self_tests = 4;
 
 // The cost of a turn: its gates, adjusted because with fewer warps the pipe waits more. The figures are of kernels
-// without masks for key bits (ncu: 84% busy with three granules, 79% with two; those of today with three: 88 to 92%).
+// without masks for key bits (ncu: 84% busy with three granules, 79% with two; today's with three: 88 to 92%).
 // Only their ratio counts, and it need not be exact. With an H200's shared memory kernels of three granules, with
-// fewer spills, have 0.3 to 3.2% more gates than those of two for bits of one key (DES, or a key that is used twice),
+// fewer spills, have 0.3 to 3.2% more gates than with two for bits of one key (DES, or a key that is used twice),
 // and 11% more to 7 times as many for bits of several (36 templates each, 24 to 45 bits unknown): any ratio from 1.04
 // to 1.11 chooses alike.
 double work_of(const DesKernel& kernel) {
@@ -223,7 +223,7 @@ class DesSearch::Run final : public LaunchRanges {
     }
   }
 
-  // Bits above those of a launch are constant for it.
+  // Bits above a launch's own are constant for it.
   std::uint64_t room(std::uint64_t at) const override {
     const std::uint64_t all = std::uint64_t{1} << block_bits();
     return all - ((first_granule_ + KeyNumber(at)).low64() & (all - 1));

@@ -25,7 +25,7 @@ std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device);
 
 class DesSearch {
  public:
-  // The number of passes of DES, 1 to 3, that its kernel runs for each key. 0: there is no kernel, because there are
+  // The number of passes of DES, 1 to 3, that its kernel runs for each key. 0: it has no kernel, because there are
   // too few free bits, or too few known bits of the block.
   static std::size_t passes(const KeySpace& space, const KeyTest& test, const DesShape& shape);
 

@@ -137,7 +137,7 @@ struct CounterModeOf {
   }
 
  private:
-  // Blocks [done, end). The last byte of the first counter is `last`; there is no carry. A lane takes every 32nd block.
+  // Blocks [done, end). The last byte of the first counter is `last`; it does not carry. A lane takes every 32nd block.
   template <class Cipher>
   __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
                                                std::uint32_t done, std::uint32_t end, std::uint32_t last) {

@@ -120,7 +120,7 @@ __device__ __forceinline__ TileView UnitSource::find(std::uint32_t number) const
 template <bool Inverse>
 class SlicedText<XtsMode<Inverse>> {
  public:
-  // There is no ciphertext stealing in it: the tile is a data unit of whole blocks.
+  // It needs no ciphertext stealing: the tile is a data unit of whole blocks.
   static __device__ __forceinline__ bool fits(const TileView& tile) { return tile.text.in_len == 16 * tile_units; }
 
   __device__ __forceinline__ SlicedText(const TileView& tile, const NoParameters&)

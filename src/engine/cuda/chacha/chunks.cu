@@ -437,7 +437,7 @@ bool finishes_by_lanes(const Work& work) {
 
 template <Pass P>
 void run(const Device& device, Stream stream, const Work& work) {
-  constexpr bool encrypting = encrypts(P);  // of hash and pieces there is no end of a text
+  constexpr bool encrypting = encrypts(P);  // hash and pieces have no end of a text
   if (work.tags.chunks != 0) {
     const std::uint64_t most = std::uint64_t{blocks_of_multiprocessor} * device.multiprocessors;
     launch(&run_chunks_kernel<P>,

@@ -61,7 +61,7 @@ struct Record {
   static constexpr std::uint32_t rest_of_sums = sums_of_message;
 
   uint4* vectors;
-  std::uint32_t index;  // of the message among those of the warp
+  std::uint32_t index;  // of the message in the warp
 
   __device__ __forceinline__ uint4& at(std::uint32_t vector) const { return vectors[vector * warp_len + index]; }
   __device__ __forceinline__ std::uint32_t* words(std::uint32_t vector) const {

@@ -63,7 +63,7 @@ __device__ __forceinline__ void exchange_bits(std::uint32_t& a, std::uint32_t& b
 }
 
 // Key: `uint2 round(int r) const` gives the subkey of round r of all passes: x the bits of S1, S3, S5, S7 as the low
-// six of bytes 3, 2, 1, 0; y those of S2, S4, S6, S8.
+// six of bytes 3, 2, 1, 0; y the bits of S2, S4, S6, S8.
 template <class Key>
 struct SerialDes {
   static constexpr std::uint32_t block_len = 8;

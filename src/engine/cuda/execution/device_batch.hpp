@@ -80,7 +80,7 @@ class StreamKeys {
 // Enqueues the derivation of keys, if their own kernels take its results.
 void derive_stream_keys(const DeviceBatch& batch);
 
-// Of texts of whole blocks: enqueues the tags of ciphertexts, which are written where there are no verdicts; or text
+// Of texts of whole blocks: enqueues the tags of ciphertexts, which are written without verdicts; or text
 // and tags where the text lies in pieces, which the caller wipes where a verdict is 0.
 void run_stream_tags(const DeviceBatch& batch, std::uint32_t* verdicts);
 void run_stream_pieces(const DeviceBatch& batch, const chacha::TextPieces& pieces, std::uint32_t* verdicts);

@@ -163,7 +163,7 @@ Decision decide(std::string_view subject, const std::array<Enum, N>& candidates,
 }
 
 Decision only(std::string_view name, std::string_view description) {
-  return {"text", {{name, description, true, "there is no other kernel for it"}}};
+  return {"text", {{name, description, true, "only this kernel can run it"}}};
 }
 
 std::string shown(const Conditions& now, const Choice& choice) {

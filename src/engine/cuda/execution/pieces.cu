@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages whose texts lie in pieces. The key stream of a piece is that of the message from the piece's place in the
+// Messages whose texts lie in pieces. The key stream of a piece is the message's from the piece's place in the
 // text on. So each piece is a message of the cipher's own mode, CTR or ChaCha20, whose view has that counter, and the
 // kernels of those modes read or write it where it lies. Tags are those of the whole ciphertexts. ChaCha20-Poly1305
 // with pieces at multiples of 16 needs no such views: one pass looks pieces up.

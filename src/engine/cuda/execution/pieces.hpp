@@ -10,7 +10,7 @@
 
 namespace warpcipher::cuda {
 
-// Their arrays travel with those of the batch.
+// Their arrays travel with the batch's.
 class PieceArrays {
  public:
   // The caller keeps the pieces until execute() has returned.

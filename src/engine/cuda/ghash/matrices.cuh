@@ -180,7 +180,7 @@ struct PowerTable {
 template <int Steps>
 struct Matrices : StepMatrices<Steps> {
   static constexpr std::uint32_t blocks_of_segment = Steps * blocks_of_step;
-  // H^(2^j) needed to fill them: j up to that of H^(64 Steps), which is between segments.
+  // H^(2^j) needed to fill them: j up to the one of H^(64 Steps), which is between segments.
   static constexpr std::uint32_t squares = log_blocks_of_step + log_2(Steps) + 1;
   static_assert((Steps & (Steps - 1)) == 0, "H^(64 Steps) is one of the squares");
 
@@ -227,7 +227,7 @@ struct Matrices : StepMatrices<Steps> {
   }
 
  private:
-  // In lanes g + 8 o and 16 + g + 8 o: that of rows (o, g).
+  // In lanes g + 8 o and 16 + g + 8 o: for rows (o, g).
   __device__ __forceinline__ static std::uint32_t power_of_rows() {
     return 60 - 32 * (lane_index() / 8 % 2) - 4 * (lane_index() % 8);
   }

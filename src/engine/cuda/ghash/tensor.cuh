@@ -51,7 +51,7 @@ class Rows {
     for (std::uint32_t i = 0; i < 4; ++i) columns[i] = matrices.step[s][4 * half + i][lane_index()];
   }
 
-  // Runs step s of a segment. Before, `ready` has its own operands; afterwards those of step `next`.
+  // Runs step s of a segment. Before, `ready` has its own operands; afterwards the ones of step `next`.
   __device__ __forceinline__ void add(const Matrices<Steps>& matrices, std::uint32_t s, std::uint32_t next,
                                       Ready& ready, const uint4 (&x)[loads_of_step]) {
     uint4 second[4];

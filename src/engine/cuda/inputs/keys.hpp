@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA engine derives of keys, in constant time: on the host, from the key of a single message, once for each
-// key; for batches with many keys on the GPU.
+// Values that the CUDA engine derives from keys, in constant time: on the host, from the key of a single message, once
+// for each key; on the GPU for batches with many keys.
 #pragma once
 
 #include <cuda_runtime.h>

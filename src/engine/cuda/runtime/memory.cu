@@ -87,7 +87,7 @@ class KeptMemory {
     blocks_.erase(found);
   }
 
-  // nullptr: there is no block of about that size.
+  // nullptr: no block has about that size.
   void* take(std::size_t size, Stream stream) noexcept {
     const std::size_t room = room_for(size);
     const std::lock_guard lock(mutex_);

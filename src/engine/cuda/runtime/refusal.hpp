@@ -58,7 +58,7 @@ inline constexpr Choice columns{"columns", values::columns};     // who plans th
 inline constexpr Choice copies{"copies", values::copies};        // of ranges of host memory
 }  // namespace choices
 
-// What is forced, or was measured to be best.
+// The candidates that are forced, or were measured to be best.
 struct alignas(8) Picks {
   PickedTables tables = PickedTables::none;
   PickedGhash ghash = PickedGhash::none;
@@ -125,7 +125,7 @@ enum class Reason : std::uint8_t {
   key_not_128,         // keys of other lengths
   no_expansion,        // the kernel makes no round keys
   derived_on_host,     // the host has made the round keys already
-  empty,               // there is no text
+  empty,               // no text
   long_messages,       // `given` blocks, at most `bound`
   uneven_messages,     // lengths differ
   partial_tiles,       // most tiles, or places of tiles, would be empty
