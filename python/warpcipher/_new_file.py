@@ -41,13 +41,13 @@ _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOCK_SECONDS = 1.0
 _ACCESS = "system.posix_acl_access"
 KEPT_ATTRIBUTES = ("user.", _ACCESS)
-"""What the names of a file's attributes begin with that users set; others are the system's."""
+"""Prefixes of the names of attributes that users set; others are the system's."""
 
 
 def target_of(path: PathLike) -> tuple[str, str]:
     """Folder and name of the file that a path leads to, through symbolic links; it may be missing.
 
-    What a process has open (/dev/stdout, /dev/fd/3) is left as a link in /proc: writing to that is
+    An open file of a process (/dev/stdout, /dev/fd/3) stays a link in /proc: writing to that is
     not replacing it. Raises OSError, PermissionError for another user's link in a folder that all
     may write to, such as /tmp: the kernel does not follow those either (protected_symlinks).
     """
@@ -154,7 +154,7 @@ class NewFile(Closed):
                 for name in names:
                     if name.startswith(KEPT_ATTRIBUTES):
                         os.setxattr(self._descriptor, name, os.getxattr(there, name))
-                if _ACCESS not in names:  # new files have that of their folder
+                if _ACCESS not in names:  # new files have their folder's list
                     os.removexattr(self._descriptor, _ACCESS)
         for owner in (old.st_uid, -1):
             with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of arguments. What only checkers have of them is `object` at run time."""
+"""Types of arguments. Types that only checkers know are `object` at run time."""
 
 from __future__ import annotations
 

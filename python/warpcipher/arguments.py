@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 
 
 def kind(value: object) -> str:
-    """What an error calls a value that may be part of a key."""
+    """The name of a value's kind in an error; the value may be part of a key."""
     return type(value).__name__
 
 

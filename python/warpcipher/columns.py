@@ -172,7 +172,7 @@ def run_columns(
     offsets:     where each begins in data; None: back to back, and in host memory they are all of
                  data: ValueError where some is left.
     key_index:   the key of each message, from 0; None if there is one key.
-    ivs:         the IVs of all messages, one after the other, of one length: that of ivs, divided
+    ivs:         the IVs of all messages, one after the other, of one length: len(ivs) divided
                  by the number of messages. 12 bytes for several messages are refused to encrypt
                  by an AEAD: they look like one nonce for all.
     aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for

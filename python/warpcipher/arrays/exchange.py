@@ -88,7 +88,7 @@ class Exchange:
         if hasattr(x, "reshape") and hasattr(x, "view"):
             return x.reshape(-1).view("uint8")[:size]
         raise ValueError(
-            f"{size} bytes were written, and there is no way to return a part of a "
+            f"{size} bytes were written, and nothing can return a part of a "
             f"{type(x).__name__}: give an out of that size"
         )
 

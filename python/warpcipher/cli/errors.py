@@ -280,7 +280,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
-        # Where the entry point turned it off. What imports made stays: no look for cycles needs to
+        # Where the entry point turned it off. Imported objects stay: no look for cycles needs to
         # pass over it. In another program it would stay too, with the keys of cycles already lost.
         if not gc.isenabled():
             gc.freeze()

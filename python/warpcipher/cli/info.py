@@ -201,7 +201,7 @@ def _engine(entry: wc.EngineInfo) -> Entry:
 
 
 def _tuning() -> Entry:
-    """What `auto` decides by, with a complaint where the cache is ignored."""
+    """The rates that `auto` decides by, with a complaint where the cache is ignored."""
     import dataclasses
     import warnings
 

@@ -125,7 +125,7 @@ def tell(path: str, made: NewKey, kind: str, document: dict[str, Any], as_json: 
 
 
 def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
-    """What others encrypt to, of a file of secret keys."""
+    """Prints the public keys of a file of secret keys."""
     people = dataclasses.replace(people, identities=(path,))
     secrets = people.read(encrypts=True)
     of = wc.formats.resolve("auto", secrets)
@@ -143,7 +143,7 @@ def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
 @option("--add", "Add a fresh key that only decrypts, until promoted.")
 @option(
     "--template NAME",
-    "The kind of the fresh key: a template of Tink.  [default: that of the primary key]",
+    "The kind of the fresh key: a template of Tink.  [default: the primary key's]",
     shell_complete=names.templates,
 )
 @option("--promote ID", "Make this key the primary one.", type=int)

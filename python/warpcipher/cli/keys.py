@@ -78,7 +78,7 @@ class Choice:
 
     @classmethod
     def take(cls, given: dict[str, Any], new: str = "") -> Choice:
-        """Takes the options out of a command's arguments. new: "new_" of those of a key that takes
+        """Takes the options out of a command's arguments. new: "new_" for those of a key that takes
         the place of another. Raises CliError if there are two."""
         names = ("file", "env", "command") if new else ("file", "env", "fd", "command")
         values = {name: given.pop(f"{new}key_{name}") for name in names}
@@ -203,7 +203,7 @@ def _file(path: str, option: str) -> wc.keys.KeySource:
 
 
 def content_of(path: str, what: str, *, secret: bool) -> bytearray:
-    """What a small file holds, - for standard input. what: of the option that names it; secret:
+    """The content of a small file, - for standard input. what: of the option that names it; secret:
     with a warning where others may read it."""
     from warpcipher.keys.sources import read_bounded
 

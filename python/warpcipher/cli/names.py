@@ -29,7 +29,7 @@ def canonical(
         if found != given:
             click.echo(f"warpcipher: {given!r} is {found}", err=True)
         return found
-    # As in the library: of triple DES by another name the likest would be those of DES.
+    # As in the library: for another name of triple DES the likest would be names of DES.
     like = re.sub("^(tripledes|3des|des3|tdes|tdea)", "desede3", _bare(given))
     raise usage(f"unknown algorithm {given[:64]!r}: {did_you_mean(like, names)}{listed}")
 

@@ -34,7 +34,7 @@ PEOPLE = (
 
 @dataclass(frozen=True)
 class NewKeys:
-    """What the options say: one of the two, or nothing."""
+    """The options for new keys: one of the two, or nothing."""
 
     choice: keys.Choice
     people: People
@@ -100,7 +100,7 @@ class RekeySettings(Settings):
         self._check_format(self.new_format)
 
     def new_sealed(self, context: bytes) -> Sealed:
-        """What new files are encrypted with. context: of the old ones. Raises CliError, OSError."""
+        """The keys and context of new files. context: of the old ones. Raises CliError, OSError."""
         from warpcipher.formats.sealed import Sealed
 
         key = self.new.read(self.new_format)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of `rekey` or `rewrap` over objects at URLs: a job as that of `encrypt`, with two keys."""
+"""A run of `rekey` or `rewrap` over objects at URLs: a job as for `encrypt`, with two keys."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # The names are text that the user gave, as everywhere here:
 # ruff: noqa: PTH112, PTH120
 """A run of `encrypt`, `decrypt` or `check` that takes or makes objects at URLs: many at a time,
-with a journal and a report. The work is that of `warpcipher.fleet`."""
+with a journal and a report. `warpcipher.fleet` does the work."""
 
 from __future__ import annotations
 

@@ -392,7 +392,7 @@ def rekey(
 
 
 class _Client:
-    """The client of a KMS, whose errors are those of a file that is refused."""
+    """The client of a KMS, with its errors as errors of a file that is refused."""
 
     def __init__(self, place: str) -> None:
         """place: MODULE:NAME. Raises CliError."""

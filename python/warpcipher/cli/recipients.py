@@ -94,7 +94,7 @@ def take_reading(given: dict[str, Any]) -> tuple[People, keys.Choice, bytes]:
 
 @dataclass(frozen=True)
 class People:
-    """What the options say; all empty: nothing."""
+    """The options about people; all empty: none was given."""
 
     recipients: tuple[str, ...] = ()
     recipient_files: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ def without_key(paths: tuple[str, ...], format_name: str) -> People:
 
 class _Secrets:
     """Identities, and the passphrases that they are encrypted with. One is asked for each file; a
-    variable or a descriptor holds one, which is that of all."""
+    variable or a descriptor holds one for all."""
 
     def __init__(self, people: People, *, encrypts: bool) -> None:
         self._people = people
@@ -266,7 +266,7 @@ class _Secrets:
 
 
 def _content(path: str, option: str) -> bytes:
-    """What a file of keys holds."""
+    """The content of a file of keys."""
     found = keys.content_of(path, option, secret=option == "-i")
     return bytes(found).removeprefix(codecs.BOM_UTF8)
 

@@ -32,7 +32,7 @@ _options = with_options(
             default="auto",
             shell_complete=names.formats,
         ),
-        option("--new-context TEXT", "Context of the new files.  [default: that of --context]"),
+        option("--new-context TEXT", "Context of the new files.  [default: as --context]"),
         option("-a --armor new_armor", "Write ASCII text (age)."),
     ),
     *in_section("Format", names.FORMAT, *COMPUTING),

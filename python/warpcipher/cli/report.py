@@ -137,7 +137,7 @@ class Result:
 
     def summary(self) -> str:
         rate = self.bytes_per_second
-        # The rate of a short moment is that of opening files.
+        # A rate over a short moment measures how files are opened.
         speed = f" ({readable_size(int(rate))}/s)" if rate and self.seconds >= MOMENT else ""
         into = f" -> {shown(self.output)}" if self.output is not None else ""
         return (

@@ -66,7 +66,7 @@ class Fleet:
 
 
 def connect(address: str) -> Fleet:
-    """The cluster at an address. Raises EngineError without Ray, or where there is none."""
+    """The cluster at an address. Raises EngineError without Ray or without a cluster."""
     try:
         return Fleet(address, log_to_driver=False)
     except ImportError:

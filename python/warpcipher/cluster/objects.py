@@ -95,7 +95,7 @@ class Nodes:
     several, with public keys among them; new: of another key, with its format and options, where
     keys change; threads: objects at a time of each task, which declares `cpus` of a node.
 
-    Raises TypeError for a key that would travel, EngineError where there is no Ray or no cluster.
+    Raises TypeError for a key that would travel, EngineError without Ray or without a cluster.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ def pattern(glob: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Filter:
-    """include: patterns of which a name must match one, where there are some; exclude: of which it
+    """include: patterns of which a name must match one, if any are given; exclude: of which it
     must match none. min_size, max_size: bytes; min_age, max_age: seconds since the object was
     modified, at the time `now`, nanoseconds since 1970."""
 

@@ -66,7 +66,7 @@ class Counts:
 
 
 class _Listing:
-    """What the filter takes, listed by a thread of its own, which counts ahead of the work."""
+    """The objects that the filter takes, listed by a thread of its own that counts ahead."""
 
     def __init__(self, source: Iterable[Item | Skipped], takes: Callable[..., bool]) -> None:
         self._queue: queue.Queue[list[Item | Skipped] | BaseException | None]
@@ -140,7 +140,7 @@ def _joined(
 class Job:
     """A job over many objects.
 
-    tree:    the objects are those of a tree with a manifest.
+    tree:    the objects belong to a tree with a manifest.
     secrets: device and inode of the files of keys, which are not encrypted.
     known:   what an earlier run has done: what its journal says; or, without one, each output that
              is there ("existing"), or that is of its source as it is now ("newer").
@@ -167,7 +167,7 @@ class Job:
         return self.work.new_extension if self.work.changes_keys else self.work.extension
 
     def listed(self) -> Iterator[Item | Skipped]:
-        """What may be done, without what jobs and trees leave for themselves."""
+        """The objects that may be done, without those that jobs and trees leave for themselves."""
         extension, encrypts = self.work.extension, self.work.task == "encrypt"
         for item in self.work.items:
             if is_of_a_job(item.name) or (not encrypts and is_own(item.name)):
@@ -222,7 +222,7 @@ class Job:
             raise Problems(faults)
 
     def todo(self, listing: _Listing, manifest: Listed | None) -> Iterator[Todo | None]:
-        """What no earlier run has done; None now and then, where nothing is to do."""
+        """The objects that no earlier run has done; None now and then, where nothing is to do."""
         entries = () if manifest is None else manifest.files()
         extension, goes_on = self.work.extension, bool(len(self.journal))
         for item, entry in _joined(listing, entries, extension):

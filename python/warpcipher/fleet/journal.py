@@ -7,7 +7,7 @@
     [name, state of the source, mode, modified, plain bytes, sealed bytes, head, holes]
 
 or an object with `notes` of the job. A later line replaces an earlier one of the same name. The
-context of a part is that of the job, 00, "warpcipher.job.v1/journal", 00, and the name of the job:
+context of a part: the job's context, 00, "warpcipher.job.v1/journal", 00, and the job's name:
 no part of another job passes, and what it says of heads may go into a manifest. A local journal
 grows by a part at a time; a kill leaves at most a part that is not whole, which the next run cuts
 off. An object of a store cannot grow: it is written again, whole, as long as that takes a small
@@ -84,7 +84,7 @@ class Journal:
         )
         self._new: list[Done | dict[str, str]] = []
         self.notes: dict[str, str] = {}
-        """What the job itself keeps, by name. See `note`."""
+        """Notes of the job itself, by name. See `note`."""
         self._file: IO[bytes] | None = None
         self._end = len(MAGIC)
         self._next = time.monotonic() + LEAST_SECONDS

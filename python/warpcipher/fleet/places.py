@@ -35,7 +35,7 @@ SHORT = 512 << 10
 """Bytes of an object that is read and written whole, in one request each. In most formats it is one
 piece."""
 PRIVATE = ".warpcipher-"
-"""What the names of journals and of unfinished outputs begin with."""
+"""The prefix of the names of journals and of unfinished outputs."""
 _OWN = re.compile(r"\.warpcipher-(journal.*|[0-9a-f]+\.part)", re.DOTALL)
 
 
@@ -130,7 +130,7 @@ def _below(root: str, keys: frozenset[tuple[int, int]] = frozenset()) -> Iterato
 
 
 def _walk(root: str, keys: frozenset[tuple[int, int]]) -> Iterator[Item | Skipped]:
-    """The files below a folder, in the order of all of their names: that of `a.b` is before that of
+    """The files below a folder, in the order of all of their names: `a.b` is before the name of
     `a/b`."""
     waiting: list[Item | Skipped | str] = [""]  # a str: a folder; the last is the next
     while waiting:
@@ -149,7 +149,7 @@ def _order(found: tuple[str, object]) -> bytes:
 def _inside(
     root: str, above: str, keys: frozenset[tuple[int, int]]
 ) -> Iterator[tuple[str, Item | Skipped | str]]:
-    """What lies in one folder below a root, each with its name; those of folders end in a slash."""
+    """The entries of one folder below a root, each with its name; a slash ends a folder's name."""
     descriptor = _folder(root, tuple(filter(None, above.split("/"))))
     try:
         with os.scandir(descriptor) as entries:
@@ -255,7 +255,7 @@ class _Stores:
 
 
 class Items:
-    """What a job reads. roots: the folders, prefixes and objects, each under its first part of a
+    """The inputs of a job. roots: the folders, prefixes and objects, each under its first part of a
     name; {"": place}: one folder or prefix, under no further name."""
 
     def __init__(
@@ -342,7 +342,7 @@ class Target:
         return not stores.is_url(self.place_of_all)
 
     def prepare(self, modes: Mapping[str, int]) -> None:
-        """Makes a local folder, and those of that names below it, outer ones first, with these
+        """Makes a local folder, and folders of these names below it, outer ones first, with these
         permissions and the owner's own. Raises OSError."""
         if not stores.is_url(self.place_of_all):
             os.makedirs(self.place_of_all, modes.get("", 0o777) | 0o700, exist_ok=True)

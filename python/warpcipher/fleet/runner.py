@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the objects of a job: threads of this process."""
+"""Runs the objects of a job by threads of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .places import Item
 from .work import Outcome, Work
 
 BIG = 48 << 20
-"""What a long object takes of ROOM at most: it is read and written in pieces."""
+"""The most of ROOM that a long object takes: it is read and written in pieces."""
 ROOM = 192 << 20
 """Bytes that are worked on at a time: four long objects, or thousands of short ones."""
 AT_A_TIME = 64
@@ -26,7 +26,7 @@ enough to do. A wake-up for each short object takes as much time as its encrypti
 
 
 class Todo(NamedTuple):
-    """An object to do. entry: its line in the manifest, where there is one; ready: what was
+    """An object to do. entry: its line in the manifest, if it has one; ready: what was
     prepared of it."""
 
     item: Item

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job does with one object, in any thread or on any node."""
+"""The work of a job on one object, in any thread or on any node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_MODE = 0o644
 """Of an object of a store in a manifest, which has a mode for each file. A file that gets it back
 gets what the umask leaves."""
 PREPARED = "prepared "
-"""What a state in the journal begins with that is the new header of an object."""
+"""The prefix of a state in the journal that is the new header of an object."""
 CHANGED = "the object changed while it was read"
 _FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError)
 
@@ -83,7 +83,7 @@ class _Counted:
 
 
 class _Change(NamedTuple):
-    """An object that is open, whose keys change from those of `sealed` to those of `new`."""
+    """An object that is open, whose keys change from the ones of `sealed` to those of `new`."""
 
     sealed: Sealed
     new: Sealed
@@ -95,7 +95,7 @@ class _Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What a job does, without its key. format, options: as of `formats`; target: None where
+    """The work of a job, without its key. format, options: as of `formats`; target: None where
     objects are checked.
 
     bound:     the names of objects are in their contexts, as a tree's are.
@@ -108,7 +108,7 @@ class Work:
 
     Where keys change, which `Sealed.new` has:
 
-    new_extension: that of the new format.
+    new_extension: of the new format.
     in_place: objects are replaced; their names stay.
     keep:     those who open an object now go on doing so (rewrap).
     copy:     an object that its store cannot copy in place is read and written (rewrap).

@@ -119,7 +119,7 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What can be said of a file. certain: a key was given and opens it; otherwise candidates only
+    """Facts about a file. certain: a key was given and opens it; otherwise candidates only
     fit by shape. foreign: what it is of another program, or which key, by its beginning; None:
     nothing known. refusal: why it does not open: the error that `open` raises; None: it opens, or
     no key was given."""
@@ -132,7 +132,7 @@ class FileInfo:
 
 
 def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
-    """What a file may be: without a key every format that fits, with a key the one it is.
+    """The formats of a file: without a key each one that fits, with a key the one it is.
 
     path: or a URL. Raises OSError, FormatError where the key opens a file that is cut short, and
     InvalidTag for the file of an encrypted tree that is not in its place. With a key that opens

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file format is: its encryptor and decryptor of pieces, its options.
+"""The interface of a file format: encryptor and decryptor of pieces, options.
 
 A chunk is the unit that a format authenticates (C2SP: chunk, Tink: segment). A piece is what one
 call encrypts or decrypts: many chunks in one buffer, so that calls cost little for each chunk.
@@ -32,7 +32,7 @@ ReadAt = Callable[[int, int], bytes]
 
 @dataclass(frozen=True)
 class Options:
-    """What a format needs in addition to the key. A format refuses an option that it does not take;
+    """Options of a format besides the key. A format refuses an option that it does not take;
     one that takes others derives a dataclass from this.
 
     context:   bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
@@ -77,7 +77,7 @@ class Options:
 
 
 class PieceCipher(Uncopied, abc.ABC):
-    """What `Encryptor` and `Decryptor` share: they take the pieces of a file in order.
+    """The base of `Encryptor` and `Decryptor`: they take the pieces of a file in order.
 
     layout:      where the chunks lie.
     first_piece: bytes that the first call of `process` takes; fewer only if it is the final one.
@@ -232,7 +232,7 @@ class Format(abc.ABC):
     key_sizes:       bytes that a key may have, first those of a new one; empty: a key is not bytes.
     takes_keyset:    whether a key may be a Tink keyset.
     takes_identity:  whether a key may be the secret key of a person: it has files of keys.
-    template:        the kind of a new key, where there are several; "": there is one.
+    template:        the kind of a new key, if there are several; "": only one.
     pq_template:     the kind that resists quantum computers; "": there is none.
     public_suffix:   of the file beside a new key's that has its public part; "": there is none.
     takes_passphrase: whether a passphrase may encrypt a new key.
@@ -264,15 +264,15 @@ class Format(abc.ABC):
         return "context" in self.takes
 
     def sizes_of_key(self, algorithm: str | None) -> tuple[int, ...]:
-        """`key_sizes`; of raw those of an algorithm. Raises ValueError for an unknown one."""
+        """`key_sizes`; for raw, sizes of an algorithm. Raises ValueError for an unknown one."""
         return self.key_sizes
 
     def name_of_key(self, algorithm: str | None) -> str:
-        """What an error calls a key."""
+        """The name of a key in an error."""
         return f"a {self.name} key"
 
     def key_needed(self) -> str:
-        """What opens a file, for people who do not have the key at hand."""
+        """Says which key opens a file, for people who do not have it at hand."""
         return f"{self.key_sizes[0]} bytes, raw, in hex digits or in base64"
 
     def opened_by(self, head: bytes) -> str:
@@ -305,7 +305,7 @@ class Format(abc.ABC):
     def beginning(
         self, key: object, options: Options, read_at: Callable[[int, int], Buffer]
     ) -> Buffer:
-        """What `decryptor` wants of a file."""
+        """The first bytes of a file, as many as `decryptor` wants."""
         prefix: Buffer = b""
         while len(prefix) < (size := self.probe_size(key, options, prefix)):
             prefix = read_at(0, size)
@@ -325,11 +325,11 @@ class Format(abc.ABC):
         return len(key) in self.key_sizes
 
     def opening(self, key: object) -> object:
-        """What of the key opens files; an empty list: nothing does."""
+        """The part of the key that opens files; an empty list: nothing does."""
         return key
 
     def primary(self, key: object) -> object:
-        """What of the key encrypts, where other keys in it only decrypt."""
+        """The part of the key that encrypts, where other keys in it only decrypt."""
         return key
 
     def asks_passphrase(self, head: bytes) -> bool:
@@ -341,18 +341,18 @@ class Format(abc.ABC):
         raise ValueError(f"format {self.name} takes no passphrase")
 
     def public_keys(self, data: bytes | str) -> list[Any]:
-        """What a file of public keys holds, or the text of one. Raises ValueError."""
+        """The keys in a file of public keys, or in the text of one. Raises ValueError."""
         raise ValueError(f"format {self.name} has no public keys")
 
     def secret_keys(self, data: bytes, passphrase: Callable[[], bytes]) -> list[Any]:
-        """What a file of secret keys holds. One that opens nothing has a `reason`.
+        """The keys in a file of secret keys. One that opens nothing has a `reason`.
 
         passphrase: called where the file is encrypted. Raises ValueError, InvalidTag.
         """
         raise ValueError(f"format {self.name} has no secret keys of people")
 
     def public_text(self, secret: Any) -> str:
-        """What others encrypt to, of a secret key."""
+        """The public key of a secret key, as text."""
         raise ValueError(f"format {self.name} has no public keys")
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
@@ -371,7 +371,7 @@ class Format(abc.ABC):
         return decoded
 
     def wrapped(self, writer: Writer, options: Options) -> TextWriter | None:
-        """What turns a file into text, if the options ask for that."""
+        """A writer that turns a file into text, if the options ask for that."""
         return None
 
     def rewrapped(
@@ -410,7 +410,7 @@ class Format(abc.ABC):
 def several_keys(
     key: object, parsed: Callable[[object], list[T] | None], who: str, takes: str
 ) -> list[T]:
-    """What was given as a key: one that `parsed` knows, which returns None for others, or several.
+    """The keys in a value: one that `parsed` knows, which returns None for others, or several.
     TypeError, ValueError."""
     known = parsed(key)
     if known is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .write_chunks import Texts
 
-# What writes texts of a GPU is imported there: files are encrypted without it.
+# write_chunks, for texts on a GPU, is imported there: files are encrypted without it.
 
 T = TypeVar("T")
 TAG_SIZE = 16
@@ -116,14 +116,14 @@ def native_key(algorithm: str, key: bytearray) -> wc.Key:
 
 
 def open_key(key: T | None) -> T:
-    """What a cipher that is not closed holds of its key."""
+    """The key of a cipher that is not closed."""
     if key is None:
         raise ValueError("this encryptor or decryptor is closed")
     return key
 
 
 class _Chunks(PieceCipher):
-    """What encryptor and decryptor share: the sealing, and the place in the file."""
+    """The base of encryptor and decryptor: the sealing, and the place in the file."""
 
     _encrypts: bool
 

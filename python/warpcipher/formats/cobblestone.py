@@ -101,7 +101,7 @@ class Cobblestone(Format):
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
-            return self.candidate(LAYOUT, size, "the size fits; there is no magic number")
+            return self.candidate(LAYOUT, size, "the size fits; this format has no magic number")
         except FormatError:
             return None
 

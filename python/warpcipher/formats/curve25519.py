@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What age and Crypt4GH wrap the key of a file with: X25519, scrypt, and ChaCha20-Poly1305 of a
+"""Wrapping of file keys, as in age and Crypt4GH: X25519, scrypt, and ChaCha20-Poly1305 of a
 short text. The first two come from pyca/cryptography, which is imported when they are needed."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def exchange(secret: bytes, public: bytes) -> bytes:
 
 def scrypt(passphrase: bytes, salt: bytes, log_n: int) -> bytes:
     """32 bytes by scrypt (RFC 7914) with N = 2^log_n, r = 8, p = 1: it takes 2^log_n KiB of
-    memory. MemoryError where there is not that much."""
+    memory. MemoryError without that much."""
     scrypt = primitives("kdf.scrypt").Scrypt
     made = scrypt(salt=salt, length=KEY_SIZE, n=1 << log_n, r=SCRYPT_BLOCK, p=1)
     derived: bytes = made.derive(passphrase)
@@ -64,5 +64,5 @@ def seal(key: bytes, nonce: bytes, text: bytes) -> bytes:
 
 
 def unseal(key: bytes, nonce: bytes, sealed: bytes) -> bytes:
-    """What `seal` sealed. Raises InvalidTag."""
+    """The text that `seal` sealed. Raises InvalidTag."""
     return wc.aead.ChaCha20Poly1305(key).decrypt(nonce, sealed, None)

@@ -119,7 +119,7 @@ def failure_of(
 
 
 def viewed(out: Data, stream: StreamLike) -> tuple[Any, int]:
-    """What `_native` takes of an output, and its stream."""
+    """An output as `_native` takes it, and its stream."""
     if stream is None and type(out) in PLAIN:
         return out, 0
     arrays = _later.load("arrays")

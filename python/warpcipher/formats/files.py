@@ -37,9 +37,9 @@ def encrypt_file(
     source, target: paths, or URLs (docs/guides/storage.md).
     target: gets its name when all of it is written and on the disk; on an error nothing is left,
             and a file that had the name stays. A file has the permissions of the one that it
-            replaces, else those of the source.
+            replaces, else the source's.
     replace: False raises FileExistsError where something has the name.
-    The other arguments and errors are those of `encrypt_stream`. ValueError: target is the source.
+    The other arguments and errors are as of `encrypt_stream`. ValueError: target is the source.
 
     >>> import pathlib
     >>> from warpcipher import formats

@@ -79,9 +79,9 @@ _LONGEST_HEADER = 100_000_000
 
 
 def identify(prefix: bytes, size: int, ending: bytes = b"") -> Foreign | None:
-    """What a file of `size` bytes is that begins with `prefix`, PREFIX_SIZE bytes or all of it, and
-    ends with `ending`, ENDING_SIZE bytes; None where it is nothing known. An encrypted file of a
-    format here has no such beginning, but by chance where the answer is not certain."""
+    """The kind of a file of `size` bytes that begins with `prefix` (all, or PREFIX_SIZE bytes)
+    and ends with `ending` (ENDING_SIZE bytes); None: nothing known. An encrypted file of a format
+    here has no such beginning, but by chance where the answer is not certain."""
     for beginning, found in _BEGINNINGS:
         if re.match(beginning, prefix, re.DOTALL):
             return found

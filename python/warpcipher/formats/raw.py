@@ -43,7 +43,7 @@ CHAINED = {
     "ctr": "counter",
     "chacha20": "counter",
 }
-"""What makes the IV after a piece, for each mode that can be cut."""
+"""How the IV after a piece is made, for each mode that can be cut."""
 TAG_SIZE = 16
 PROBE_SIZE = 64
 """Bytes that tell whether a file is one of another format."""
@@ -122,7 +122,7 @@ class _RawCipher(PieceCipher):
         self.first_piece = self.piece
 
     def _check_iv(self, iv: bytes | None, info: wc.AlgorithmInfo) -> bytes:
-        """The IV, empty where there is none."""
+        """The IV, empty without one."""
         if info.iv == "none":
             if iv is not None:
                 raise ValueError(f"{self._algorithm} takes no IV")
@@ -277,7 +277,7 @@ class RawDecryptor(_RawCipher, Decryptor):
         return size - self._padding(out[:size]) if final and self._padded else size
 
     def _padding(self, text: memoryview) -> int:
-        """The length of the PKCS#7 padding. Raises FormatError, and wipes, where there is none."""
+        """The length of the PKCS#7 padding. Raises FormatError, and wipes, without one."""
         fill = text[-1]
         if 1 <= fill <= self._block and hmac.compare_digest(text[-fill:], bytes([fill]) * fill):
             return fill
@@ -343,7 +343,7 @@ class RawDecryptor(_RawCipher, Decryptor):
 
 class Raw(Format):
     """`raw`; the key is the algorithm's, options `algorithm` and `iv` (none for ECB) are required;
-    or the key is a `Password` of openssl.py, and there is no IV."""
+    or the key is a `Password` of openssl.py, without an IV."""
 
     name = "raw"
     takes = ("context", "algorithm", "iv", "padding", "armor")

@@ -33,7 +33,7 @@ CACHE_BYTES = 4 << 20
 """Decrypted chunks kept for small reads; at least one chunk is kept, whatever its size."""
 
 FIRST_WINDOW = 128 << 10
-"""What is decrypted ahead when reads begin to follow each other: it doubles from there."""
+"""Bytes decrypted ahead when reads begin to follow each other; doubles from there."""
 
 LAST_WINDOW = 4 << 20
 """The most that is decrypted ahead. Processor time of a 2-core EPYC, reads of 64 KiB: 1 MiB 0.74 ns
@@ -388,7 +388,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
 
 def has_descriptor(source: object) -> bool:
-    """Whether the bytes of a file object are those of its descriptor: a file that the system has.
+    """Whether a file object has the same bytes as its descriptor: a file that the system has.
     Others have one too, such as `gzip.GzipFile`, whose bytes are not."""
     if type(source) is io.BufferedReader:
         source = source.raw
@@ -396,7 +396,7 @@ def has_descriptor(source: object) -> bool:
 
 
 class DecryptedFile(Uncopied, io.BufferedReader):
-    """What `warpcipher.formats.open` returns: an ordinary buffered file object over the plaintext,
+    """The result of `warpcipher.formats.open`: an ordinary buffered file object over the plaintext,
     whose `readinto` also takes arrays, in host memory or on a GPU.
 
     raw: a `DecryptingReader`; `raw.size` is the size of the plaintext, `raw.format` the format.

@@ -20,7 +20,7 @@ class _Home(NamedTuple):
     key_size: int = 0
 
 
-# All formats of this package. What else there is to know of one, its own file says.
+# All formats of this package. The file of each has the rest.
 _HOMES = {
     "cobblestone-128": _Home("cobblestone", 16),
     "cobblestone-256": _Home("cobblestone", 32),
@@ -192,7 +192,7 @@ def wanted(name: str, algorithm: str | None, named: str | None = None) -> Expect
 
 def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
     """The sizes in bytes that a key of a format ("auto": of any) may have; of one that has several
-    algorithms, that of the algorithm.
+    algorithms, the algorithm's.
 
     Empty for a format whose key is not bytes. Raises ValueError for an unknown format or algorithm.
     """

@@ -5,7 +5,7 @@
     its text has the SHA-256 of what was encrypted -> the new file gets its name
 
 The text is only in memory, some pieces at a time. The disk reads the new file back, not a cache,
-where the system can be told so.
+where the system takes such advice.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MARK = b"\0warpcipher.job.v1/key\0"
-"""What ends the context of a mark."""
+"""The end of the context of a mark."""
 
 
 def open_regular(path: str, folder: int | None = None) -> int | None:

@@ -41,7 +41,7 @@ def decrypt_short(file: memoryview, key: object, chosen: Format, options: Option
 
 
 def _whole(cipher: PieceCipher, data: memoryview, header: bytes = b"") -> memoryview | None:
-    """What follows from data that are one piece, after the header; None: they are more."""
+    """The result for data of one piece, after the header; None: they are more."""
     if len(data) > (cipher.piece if cipher.whole else cipher.first_piece - 1):
         return None
     begin, more = len(header), cipher.layout.overhead

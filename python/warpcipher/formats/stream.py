@@ -154,7 +154,7 @@ class Source:
         done = min(len(buffer), len(self._pending))
         buffer[:done] = self._pending[:done]
         rest = self._pending[done:]
-        # What little is left would keep all of a probe, which is as long as a segment.
+        # The few bytes left would keep all of a probe, which is as long as a segment.
         self._pending = rest if len(rest) > done else memoryview(bytes(rest))
         return done + read_whole(self._reader, buffer[done:], check)
 
@@ -208,7 +208,7 @@ class _Slot:
     """A pair of buffers for one piece, and the piece that is in it."""
 
     def __init__(self, cipher: PieceCipher, most: int | None = None) -> None:
-        """most: bytes of the stream, if they are known: those of a short one need less room."""
+        """most: bytes of the stream, if known: a short one needs less room."""
         size, room = max(cipher.first_piece, cipher.piece), cipher.capacity
         if most is not None and most < size:
             room = most + 1 + max(0, room - size)  # as much more as a whole piece may gain
@@ -272,7 +272,7 @@ def _pump(source: Source, writer: Writer, cipher: PieceCipher, progress: Progres
 
 
 def _copy_of(source: Source, writer: Writer, cipher: PieceCipher) -> Copy | None:
-    """What can be copied from file to file after the first piece; None: nothing."""
+    """The copy from file to file after the first piece; None: not possible."""
     sizes = cipher.chunk_sizes()
     if sizes is None:
         return None

@@ -142,7 +142,7 @@ class Tink(Format):
         return Candidate(self.name, reason)
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
-        # The first segment, and one byte more that tells whether it is the final one.
+        # The first segment, and one byte more, which shows whether it is the final one.
         return max(one.segment_size for one in as_keyset(key).enabled) + 1
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:

@@ -175,7 +175,7 @@ class Keyset(Uncopied):
         return Keyset(tuple(one for one in self.keys if one.key_id != key_id), self.primary_key_id)
 
     def _find(self, key_id: int, *, other_than_primary: bool = False) -> StreamingKey:
-        """The key of that number. Raises ValueError where there is none."""
+        """The key of that number. Raises ValueError if there is none."""
         ids = {key.key_id: key for key in self.keys}
         if key_id not in ids:
             raise ValueError(

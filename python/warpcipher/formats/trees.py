@@ -102,7 +102,7 @@ class Entry:
 
 @dataclass
 class Manifest:
-    """A tree. id: random, of this manifest; base: that of the manifest it was made from; format: of
+    """A tree. id: random, of this manifest; base: id of the one it was made from; format: of
     its files; made: seconds since 1970."""
 
     format: str

@@ -12,13 +12,13 @@ from typing import Protocol
 
 
 class Reader(Protocol):
-    """What is read: `readinto`, as every binary file object has."""
+    """A source: `readinto`, as every binary file object has."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
 class Writer(Protocol):
-    """What is written to: `write` of a binary file object, raw ones included."""
+    """A target: `write` of a binary file object, raw ones included."""
 
     def write(self, data: memoryview, /) -> int | None: ...
 
@@ -43,7 +43,7 @@ def read_whole(reader: Reader, buffer: memoryview, check: Callable[[], None] = l
 
 
 def write_whole(writer: Writer, data: memoryview) -> None:
-    """Writes all of `data`, which is bytes. The errors are those of `read_whole`; a write of
+    """Writes all of `data`, which is bytes. The errors are as of `read_whole`; a write of
     nothing is one too."""
     while len(data):
         count = writer.write(data)
@@ -53,7 +53,7 @@ def write_whole(writer: Writer, data: memoryview) -> None:
 
 
 def copy_whole(reader: Reader, writer: Writer) -> None:
-    """Writes all that is left of a file. The errors are those of `read_whole` and `write_whole`."""
+    """Writes all that is left of a file. The errors are as of `read_whole` and `write_whole`."""
     block = memoryview(bytearray(1 << 18))
     while count := read_whole(reader, block):
         write_whole(writer, block[:count])
@@ -139,7 +139,7 @@ class TextWriter:
 
 
 def file_size(reader: object, end: object) -> int:
-    """What a seek to the end of the file returned, checked."""
+    """The result of a seek to the end of the file, checked."""
     size = _checked_int(end, "seek", reader)
     if size < 0:
         raise OSError(f"seek of {type(reader).__name__} returned {size}: expected 0 or more")

@@ -262,7 +262,7 @@ def from_command(
     command:  the program and its arguments; a str is split as a shell splits words, and no shell
               runs: `["sh", "-c", "..."]` runs one.
     timeout:  seconds after which it and all that it started are ended.
-    encoding: of its output; "auto" tells raw, hex and base64 apart.
+    encoding: of its output; "auto" recognizes raw, hex and base64.
     It has no standard input and no terminal. WARPCIPHER_KEY_ID is the key's id, where the file has
     one. On failure the error has the end of its standard error: ChildProcessError, TimeoutError, or
     OSError where it cannot be started; ValueError where it prints more than 1 MiB or no key.

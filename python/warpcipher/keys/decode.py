@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes of a key from what a file, variable or program holds: raw, hex or base64.
 
-Keys of one use have one size or a few, so that the length tells the three apart. Anything else is
+Keys of one use have one size or a few, so the length decides between the three. Anything else is
 named: a PEM, an age identity, the ciphertext of a KMS.
 """
 
@@ -34,7 +34,7 @@ _IDENTITIES = re.compile(
 _SECRETS = re.compile(
     r"AGE-SECRET-KEY-|AGE-PLUGIN-|-----BEGIN |PRIVATE KEY--|YzRnaC12M", re.IGNORECASE
 )
-"""What stands in secret keys of age, in PEMs, and at the beginning of Crypt4GH's (in base64)."""
+"""Marks of secret keys of age, of PEMs, and of the start of Crypt4GH's keys (in base64)."""
 _SPACE = b" \t\r\n\v\f"
 _UTF16 = rb"\xff\xfe|\xfe\xff"
 
@@ -60,7 +60,7 @@ _SHORT_BEGINNINGS = (
 
 
 def identify(data: bytes | bytearray) -> str | None:
-    """What data are that are not a key, such as "a PEM (PRIVATE KEY)"; None where they may be one.
+    """The kind of data that are not a key, as "a PEM (PRIVATE KEY)"; None: they may be a key.
 
     Looks only at the beginning. A cleartext Tink keyset and a keyring of awsesdk are None: they are
     keys of formats.
@@ -164,7 +164,7 @@ def decode(
     """The key that `data` hold.
 
     name: what holds them, for errors. encoding: "auto" finds it by the length, in the order hex,
-    base64, raw. sizes: that a key may have, in bytes; empty: those of all algorithms, with an
+    base64, raw. sizes: that a key may have, in bytes; empty: sizes of all algorithms, with an
     encoding named any. keyset: whether a Tink keyset may stand for the key; JSON is returned as it
     is, a binary one as JSON. identities: whether secret keys of age or Crypt4GH may, which are
     returned as they are too. text: raw bytes are not expected unless the encoding says so. what:
@@ -215,7 +215,7 @@ def decode(
 def _readings(
     data: bytes | bytearray, stripped: bytes, encoding: Encoding, text: bool
 ) -> dict[str, bytearray]:
-    """What the data may stand for, by encoding: hex first, then base64, then raw."""
+    """The keys that the data may mean, by encoding: hex first, then base64, then raw."""
     readings: dict[str, bytearray] = {}
     if encoding in ("auto", "hex") and len(stripped) % 2 == 0 and _HEX.fullmatch(stripped):
         readings["hex"] = bytearray.fromhex(stripped.decode("ascii"))
@@ -244,7 +244,7 @@ def _from_base64(stripped: bytes) -> bytearray | None:
 
 
 def extra_in_hex(text: bytes) -> str | None:
-    """What stands in hex digits that has no place there, without showing them; None: something
+    """The characters between hex digits that do not belong there, not shown; None: something
     else."""
     digits = len(re.sub(rb"^0[xX]|[^0-9a-fA-F]", b"", text))
     if re.fullmatch(rb"0[xX][0-9a-fA-F]+", text):
@@ -255,7 +255,7 @@ def extra_in_hex(text: bytes) -> str | None:
 
 
 def _shape(data: bytes | bytearray, stripped: bytes) -> str:
-    """What was found where nothing fits, without showing it."""
+    """Describes data that fit nothing, without showing them."""
     if _HEX.fullmatch(stripped):
         return f"{len(stripped)} hex digit{'s' if len(stripped) > 1 else ''}"
     if (extra := extra_in_hex(stripped)) is not None:

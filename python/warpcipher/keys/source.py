@@ -63,8 +63,8 @@ def resolve(
             with `key_id` and returns one of these; the text of a Tink keyset in JSON.
     key_id: the file's name of its key, for functions; sources of commands see it in the
             environment variable WARPCIPHER_KEY_ID.
-    sizes:  the sizes in bytes that the key may have, by which a source tells raw, hex and base64
-            apart; empty: 8, 16, 24, 32 or 64. Bytes that were given are not checked by it.
+    sizes:  the sizes in bytes that the key may have, by which a source recognizes raw, hex and
+            base64; empty: 8, 16, 24, 32 or 64. Bytes that were given are not checked by it.
     keyset: whether a Tink keyset may stand for the key; its JSON is returned.
     identities: whether secret keys of age or Crypt4GH may; their text is returned.
     what:   the expected key in an error: "a key of aes-256-gcm".

@@ -98,7 +98,7 @@ class Checkpoint(Closed):
         return None
 
     def peek(self) -> State | None:
-        """Reads the last saved state, also while a search runs; None if there is no file.
+        """Reads the last saved state, also while a search runs; None without a file.
 
         Raises CheckpointError, OSError.
         """

@@ -42,7 +42,7 @@ def _extent(tensor: Any) -> tuple[int, int]:
 class Blocks:
     """The tensors of a KV cache, all of one library and device, as `Vault` takes them.
 
-    Made once, it saves `seal` and `open` a look at each tensor. The arguments are those of
+    Made once, it saves `seal` and `open` a look at each tensor. The arguments are as of
     `Vault`; the memory of the tensors stays in use.
 
     count: of blocks in each tensor. size: bytes of one block in all of them.
@@ -245,7 +245,7 @@ class Blocks:
             first, part = first + step, min(gpu.GROWTH * part, self.part)
 
     def new_verdicts(self, count: int) -> Any:
-        """Words that `crypt` fills in, where there is a layout."""
+        """Words that `crypt` fills in, with a layout."""
         return self._torch.empty(count, dtype=self._torch.int32, device=self._device)
 
     def send(self, verdicts: Any) -> Callable[[], bytes]:
@@ -272,7 +272,7 @@ class Blocks:
         verdicts: int | None,
         part: tuple[int, int, int],
     ) -> bytes | None:
-        """As `_native.kv_crypt`, where there is a layout."""
+        """As `_native.kv_crypt`, with a layout."""
         where = sealed.device.index if sealed.is_cuda else None
         return _native.kv_crypt(
             algorithm,

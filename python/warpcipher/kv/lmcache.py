@@ -5,7 +5,7 @@ A stored object is a frame, the same as of `aesgcm`:
 
     version (1) | IV (12) | ciphertext || tag (16)
 
-With version 1 there is no AAD and the keys are those of `aesgcm`, so each loads what the other
+Version 1 has no AAD and takes the keys of `aesgcm`, so each loads what the other
 stored. With `identity` the version is 0x81, and the AAD binds the frame to its object:
 
     "warpcipher.kv.lmcache" | 0x81 | salt | model name | chunk hash | KV rank (8) | object group (8)
@@ -130,7 +130,7 @@ class Processor(_serde.SerdeProcessor):  # type: ignore[misc]
         return True
 
     def decrypt(self, frames: Sequence[Any], targets: Sequence[Any], keys: Sequence[Any]) -> bool:
-        """Writes the text of each frame; False, and zeros for its text, where one is not that of
+        """Writes the text of each frame; False, and zeros for its text, where one is not of
         its key and (with identity) object. A frame may be longer than its text needs. Where one is
         malformed, nothing is written."""
         batch = Batch(self._engine)

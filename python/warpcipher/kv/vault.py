@@ -47,7 +47,7 @@ OVERHEAD = HEADER_SIZE + TAG_SIZE
 SESSION_BLOCKS = 1 << 32
 """Sealed under one key at most: SP 800-38D, section 8.3."""
 SESSION_BYTES = 1 << 40
-"""Sealed under one key at most: an attacker tells AES-GCM from random with 2^-57 then."""
+"""Sealed under one key at most: an attacker then distinguishes AES-GCM from random with 2^-57."""
 KEPT_KEYS = 1024
 
 _forks = 0
@@ -62,7 +62,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class Identity(NamedTuple):
-    """What blocks are bound to: a sealed block opens for the same identity only.
+    """The identity that blocks are bound to: a sealed block opens only for the same one.
 
     tenant:    whose they are; each tenant has keys of its own.
     model:     whose cache they are: name and version, and the rank that has this part of it.
@@ -411,7 +411,7 @@ class _Names(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """What some sealed blocks are opened with: keys, the key of each, headers, numbers of blocks,
+    """Inputs for opening some sealed blocks: keys, the key of each, headers, numbers of blocks,
     identity."""
 
     keys: list[_native.Key]
@@ -435,7 +435,7 @@ class _Chosen(NamedTuple):
 def _open_gathered(
     tensors: Blocks, algorithm: Algorithm, rows: Any, which: list[int], chosen: _Chosen
 ) -> bytes:
-    """Opens those rows where there is no layout, and waits: 1 for each that is good, or 0."""
+    """Opens those rows without a layout, and waits: 1 for each that is good, or 0."""
     size, length = rows.shape[1], tensors.size
     texts = tensors.empty(len(which), length)
     try:

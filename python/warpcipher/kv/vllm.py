@@ -124,7 +124,7 @@ class Move(NamedTuple):
 class VaultWorker(_base.OffloadingWorker):  # type: ignore[misc]
     """Moves blocks by three threads, for stores, loads and expedited loads, as a vault waits.
 
-    A row of host memory is one sealed block; those of a chunk follow each other. On a GPU work
+    A row of host memory is one sealed block; rows of a chunk follow each other. On a GPU work
     starts when the caller's stream has come as far, and a transfer has ended when the GPU has.
     """
 

@@ -67,7 +67,7 @@ class EncryptionConfig(Uncopied):
         for what in ("footer_key_metadata", "aad_prefix"):
             object.__setattr__(self, what, require_bytes(what, getattr(self, what)))
         if not self.store_aad_prefix and not self.aad_prefix:
-            raise ValueError("store_aad_prefix is False, and there is no aad_prefix")
+            raise ValueError("store_aad_prefix is False without an aad_prefix")
 
     @classmethod
     def like(
@@ -81,7 +81,7 @@ class EncryptionConfig(Uncopied):
     ) -> EncryptionConfig:
         """The configuration of an encrypted file that is open, with other keys: for `rekey`.
 
-        Key metadata speaks of keys, so that of the file is not taken over: give that of the new
+        Key metadata speaks of keys, so the file's is not taken over: give one for the new
         ones.
         Raises ValueError where a column has a key of its own and `column_keys` has none for it,
         FormatError if the end of the AAD prefix cannot be known.
@@ -115,7 +115,7 @@ class EncryptionConfig(Uncopied):
         )
 
     def resolve(self, file: BaseFile) -> tuple[bytes, list[ColumnKey | None]]:
-        """The footer's key, and that of each column of the file; None: it stays plain."""
+        """The footer's key, and each column's key in the file; None: it stays plain."""
         footer = check_key(self.footer_key, "the footer's key", self.footer_key_metadata)
         plain = ColumnKey(footer, b"", False)
         chosen = set(file.choose_columns(self.columns))

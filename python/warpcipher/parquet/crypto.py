@@ -46,7 +46,7 @@ _U32 = struct.Struct("<I").unpack_from
 
 
 class Kind(IntEnum):
-    """What a module has, with the format's numbers."""
+    """Kinds of modules, with the format's numbers."""
 
     FOOTER = 0
     COLUMN_METADATA = 1

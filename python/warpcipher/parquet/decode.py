@@ -156,7 +156,7 @@ class LazyImage(io.RawIOBase):
             self._rooms.give(room)
 
     def _fill(self, out: memoryview, start: int) -> None:
-        """Other bytes than those of a chunk, which few readers ask for."""
+        """Bytes outside chunks, which few readers ask for."""
         end = start + len(out)
         number = max(bisect_left(self._starts, start + 1) - 1, 0)
         for chunk in self._chunks[number:]:

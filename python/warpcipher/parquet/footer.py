@@ -36,11 +36,11 @@ class Footer:
 
     text:         FileMetaData, as it was written, without padding behind it.
     outline:      the same without what is in the row groups.
-    encrypted:    the footer is; False: it is plain, and signed where there is a `crypto`.
+    encrypted:    the footer is; False: it is plain, and signed if `crypto` is given.
     crypto:       None where the file is not encrypted.
     key:          the footer's key; None without `crypto`, or where it was not needed.
     key_metadata: the file's text about that key.
-    prefix:       the AAD prefix: b"" where there is none.
+    prefix:       the AAD prefix; b"": none.
     stored:       whether the prefix lies in the file.
     """
 

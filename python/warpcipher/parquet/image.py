@@ -67,7 +67,7 @@ def plain_footer(
 
 def footer_in_place(file: BaseFile, row_groups: Sequence[int], columns: Sequence[int]) -> bytes:
     """The footer with only the encryption taken out, as it is known before data is read.
-    Sizes and offsets are those of the file; other columns are empty."""
+    Sizes and offsets are as in the file; other columns are empty."""
     file.open_metadata(row_groups, columns)
     with refusing():
         chunks = file.groups.in_place(row_groups, columns, file.source.size)

@@ -51,7 +51,7 @@ class KmsKeys:
     client: wraps and unwraps. table: where key material is not in the table itself, the path or URL
     of the table, one Parquet file: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it,
     and `save` writes it. None: to read, material is found beside each file that has a path or URL.
-    What a file says of a KMS' instance and URL is not used: the client is the caller's.
+    The KMS instance and URL in a file are not used: the client is the caller's.
     """
 
     def __init__(self, client: KmsClient, table: PathLike | None = None) -> None:
@@ -178,7 +178,7 @@ class KmsKeys:
         return key, json.dumps(outer).encode()
 
     def _wrap(self, key: bytes, master_key_id: str, *, double: bool) -> dict[str, Any]:
-        """What key material says of a data key and who wrapped it."""
+        """The fields of key material for a data key: its wrapped form, and who wrapped it."""
         found: dict[str, Any] = {"masterKeyID": master_key_id, "doubleWrapping": double}
         if not double:
             return {**found, "wrappedDEK": _as_text(self._client.wrap_key(key, master_key_id))}
@@ -311,7 +311,7 @@ def _is_there(path: str) -> bool:
 
 
 def _materials(source: Regular | stores.ObjectFile, path: str) -> dict[str, Any]:
-    """What a file of key material holds, which others may have put there."""
+    """The content of a file of key material, which others may have written."""
     if source.size > _LONGEST:
         raise FormatError(f"{_name(path)} has more than {_LONGEST} bytes: that is not key material")
     return _parse(source.read_at(0, source.size), _name(path))

@@ -3,7 +3,7 @@
 and decrypted.
 
 A filter chooses row groups by their statistics, then rows by pyarrow. Only the chosen columns and
-those of the filter are read, and need keys.
+the filter's columns are read, and need keys.
 """
 
 from __future__ import annotations
@@ -394,8 +394,8 @@ def read_dataset(
                      two files and the column in which they differ. "default": columns that a file
                      lacks are null there, and the order does not count. "permissive": types are
                      also widened, int32 and int64 to int64.
-    Other arguments and errors are those of `read_tables`; the columns of filters must be in all
-    files. ValueError where there is no file.
+    Other arguments and errors are as of `read_tables`; the columns of filters must be in all
+    files. ValueError without files.
     """
     names = _listed(columns)
     schemas = Schemas(promote_options)

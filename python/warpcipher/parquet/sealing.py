@@ -77,7 +77,7 @@ class Sealing:
         unpacked = (
             md.integer(decrypted.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - decrypted.shrunk
         )
-        # 0, of a row group without rows, says that there is no data page, and stays so.
+        # 0, of a row group without rows, means without a data page, and stays so.
         data = start + decrypted.data - decrypted.start if decrypted.chunk.data else 0
         moved = [
             (before, start + before - decrypted.start, size) for _, before, size in decrypted.pages
@@ -86,7 +86,7 @@ class Sealing:
         return Sealed(decrypted, start, decrypted.size, data, has_dictionary, moved, unpacked, 0)
 
     def add(self, decrypted: DecryptedChunk, ordinal: int, key: bytes) -> Sealed:
-        """Takes a chunk to encrypt; `ordinal` is that of its row group.
+        """Takes a chunk to encrypt; `ordinal`: of its row group.
 
         Raises FormatError where its pages cannot be found, ValueError where they are too many.
         """

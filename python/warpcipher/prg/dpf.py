@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed point functions of E. Boyle, N. Gilboa and Y. Ishai (2016), with early termination:
-two keys, of which neither tells the point or the value, and whose shares at each point add up to
+two keys, of which neither reveals the point or the value, and whose shares at each point add up to
 the value at the point and to 0 elsewhere. With prg="aes-128-half" the half-trees of X. Guo and
 others, 2023: half the work for all points, by a stronger assumption.
 
@@ -100,7 +100,7 @@ class Keys(Uncopied):
         )
 
     def to_bytes(self) -> bytes:
-        """The keys, in plain: whoever has those of both parties has the points and values."""
+        """The keys, in plain: whoever has both parties' keys has the points and values."""
         head = (MAGIC, VERSION, PRGS.index(self._prg), GROUPS.index(self._group))
         return HEADER.pack(*head, self._bits, self._party, len(self)) + self._records
 

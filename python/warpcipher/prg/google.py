@@ -73,7 +73,7 @@ def decode(message: bytes, depth: int, group: Group) -> tuple[int, bytearray]:
     bits = VALUE_BITS[group]
     values = [_read_value(_bytes(value), group) for value in key.get(5, [])]
     if len(values) != 128 // bits or any(value >> bits for value in values):
-        raise ValueError(f"the values of the key are not those of {group}")
+        raise ValueError(f"the values of the key are not of {group}")
     record[16 * (depth + 2) :] = b"".join(value.to_bytes(bits // 8, "little") for value in values)
     return party, record
 

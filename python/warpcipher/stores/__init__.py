@@ -62,7 +62,7 @@ def local_path(place: Any) -> Any:
 
 
 def stat(url: str) -> ObjectInfo:
-    """What the store says of an object. Raises FileNotFoundError, PermissionError, OSError."""
+    """The store's facts about an object. Raises FileNotFoundError, PermissionError, OSError."""
     store, path = store_of(url)
     return store.stat(path)
 

@@ -46,7 +46,7 @@ def load(name: str, scheme: str) -> Any:
 
 
 _CONDITIONS = ("e_tag", "version")
-"""What an object is known by that a new one takes the place of."""
+"""Fields that identify an object that a new one is to replace."""
 
 
 def _version(found: Any) -> str | None:
@@ -86,7 +86,7 @@ class CloudStore(Store):
 
     @contextlib.contextmanager
     def told(self, path: str) -> Iterator[None]:
-        """What is raised as `translated` says."""
+        """Raises errors as `translated` says."""
         try:
             yield
         except Exception as error:
@@ -96,7 +96,7 @@ class CloudStore(Store):
             raise failure from None
 
     def translated(self, path: str, error: Exception) -> Exception:
-        """Errors of obstore as those of files: with the URL, and without headers and queries.
+        """Errors of obstore as errors of files: with the URL, and without headers and queries.
         Others as they are."""
         if isinstance(error, (OSError, self._obstore.exceptions.BaseError)):
             if getattr(error, "errno", None) is None:
@@ -170,7 +170,7 @@ class CloudStore(Store):
         )
 
     def write_short(self, path: str, data: Buffer, *, replace: bool) -> None:
-        """The condition that there is no object is the store's."""
+        """The store checks the condition that no object exists."""
         try:
             mode = "overwrite" if replace else "create"
             self._obstore.put(self._bucket, path, data, mode=mode, use_multipart=False)
@@ -204,7 +204,7 @@ class CloudStore(Store):
         return True
 
     def refuse(self, path: str) -> None:
-        """Raises FileExistsError where there is an object."""
+        """Raises FileExistsError if an object exists."""
         with contextlib.suppress(FileNotFoundError):
             raise exists(self.stat(path).url)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 FIRST_AHEAD = 1 << 20
-"""What is read ahead when reads begin to follow each other: it doubles, up to PART."""
+"""Bytes read ahead when reads begin to follow each other; doubles, up to PART."""
 
 
 class ObjectFile(io.RawIOBase):

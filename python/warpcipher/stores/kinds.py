@@ -21,7 +21,7 @@ _KINDS: dict[str, type[Store]] = {
 """All others are for fsspec."""
 
 _SETTINGS = (b"AWS_", b"AZURE_", b"GOOGLE_", b"FSSPEC_")
-"""What variables of the environment begin with that stores read when they are opened."""
+"""Prefixes of environment variables that stores read when they are opened."""
 
 _stores: dict[tuple[str, str, int], Store] = {}
 _lock = threading.Lock()

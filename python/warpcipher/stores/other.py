@@ -27,7 +27,7 @@ class OtherStore(Store):
 
     @contextlib.contextmanager
     def told(self, url: str) -> Iterator[None]:
-        """What a file system raises of its own as an OSError that names the URL."""
+        """Turns errors of a file system into an OSError that names the URL."""
         try:
             yield
         except (FileNotFoundError, FileExistsError, PermissionError):

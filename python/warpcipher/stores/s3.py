@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets of S3, and of what speaks its protocol. obstore moves the bytes; boto3 finds credentials,
 region and endpoint, and asks for what obstore has not: names of odd shapes (`_ODD`), parts that
-the server copies, and parts that become an object only where there is none."""
+the server copies, and parts that become an object only if none is there."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class S3Store(cloud.CloudStore):
         return False
 
     def _kept(self, path: str) -> dict[str, Any]:
-        """What an object hands on to one that takes its place or its content. Tags that nobody may
+        """Attributes that an object hands on to its replacement or copy. Tags that nobody may
         read are an error, as rules of access may hang on them."""
         with self.told(path):
             found = self.client.head_object(Bucket=self.bucket, Key=path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of store does for the rest, and the errors that all kinds raise. A path is what
+"""The interface of a kind of store, and the errors that all kinds raise. A path is what
 follows the bucket; of a store without buckets what follows `scheme://`."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_PARTS = 10_000
 
 
 class ObjectInfo(NamedTuple):
-    """What a store says of an object.
+    """An object, as a store describes it.
 
     url:      of the object.
     size:     bytes.

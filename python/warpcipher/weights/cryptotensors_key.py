@@ -52,7 +52,7 @@ class CryptotensorsKey(Uncopied):
     def from_jwk(cls, document: object, *, plain_tensors: bool = False) -> CryptotensorsKey:
         """The keys in a JSON Web Key Set: its text, a dict, or a source of `warpcipher.keys`.
 
-        Keys of type "oct" wrap ("k"), those of type "okp" verify ("x") and sign ("d"), in base64 or
+        Keys of type "oct" wrap ("k"), keys of type "okp" verify ("x") and sign ("d"), in base64 or
         base64url. Of several keys of a type the one with the file's id is taken; to save, the
         first that wraps, and the first that signs. Raises ValueError and TypeError without showing
         a key.

@@ -56,7 +56,7 @@ class Framework(Protocol):
 
 
 class _Arrays(Framework):
-    """What NumPy and CuPy have in common."""
+    """The common part of NumPy and CuPy."""
 
     def __init__(self, name: str) -> None:
         self._numpy: Any = importlib.import_module(name)

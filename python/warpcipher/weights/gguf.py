@@ -11,7 +11,7 @@ Integers are little-endian; a text is its length (8) and UTF-8; an array is its 
 the entry `general.alignment` says otherwise.
 
 Tensors of types that array libraries lack are bytes: rows of blocks, whose last dimension counts
-bytes. The ids, block lengths and sizes are those of the package gguf.
+bytes. The ids, block lengths and sizes are as in the package gguf.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ KINDS: dict[int, Kind] = {
 }
 _BY_NAME = {kind.name: kind for kind in KINDS.values()}
 
-# Types of values, by number: their name and, of those of a fixed size, their code in `struct`.
+# Types of values, by number: their name and, if of a fixed size, their code in `struct`.
 _TEXT, _ARRAY = 8, 9
 _VALUES: dict[int, tuple[str, str]] = {
     0: ("uint8", "B"), 1: ("int8", "b"), 2: ("uint16", "H"), 3: ("int16", "h"), 4: ("uint32", "I"),

@@ -124,7 +124,7 @@ def save(
 
 
 def _texts_of(header: bytes, entries: Iterable[Entry]) -> Iterator[memoryview]:
-    """What a file holds, part by part: each is made when it is asked for."""
+    """The parts of a file, each made when it is asked for."""
     yield memoryview(header)
     for entry in entries:
         yield entry.data()

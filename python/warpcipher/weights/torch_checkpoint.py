@@ -39,7 +39,7 @@ class EncryptedWriter(_filesystem.FileSystemWriter):  # type: ignore[misc]
 
     path: a directory. key: what `warpcipher.formats.open` takes, asked for once. context: bytes
     that bind the files together, such as the name of the run and the step: with one context for two
-    checkpoints under one key a file of the one passes for that of the other. options: those of
+    checkpoints under one key a file of one passes for the same file of the other. options: those of
     PyTorch's FileSystemWriter.
     """
 

@@ -285,7 +285,7 @@ def test_beyond_the_limits_of_the_format(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ({"columns": "a"}, TypeError, "columns is a str"),
         ({"column_keys": {"x": KEY}}, ValueError, "no column 'x'"),
         ({"column_key_metadata": {"a": b"x"}}, ValueError, "column_keys does not"),
-        ({"store_aad_prefix": False}, ValueError, "there is no aad_prefix"),
+        ({"store_aad_prefix": False}, ValueError, "without an aad_prefix"),
         ({"aad_prefix": "a"}, TypeError, "aad_prefix is str: expected bytes"),
         ({"footer_key_metadata": "a"}, TypeError, "footer_key_metadata is str: expected bytes"),
         ({"column_keys": {"a": KEY}, "column_key_metadata": {"a": ""}}, TypeError, "'a' is str"),

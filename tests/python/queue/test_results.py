@@ -55,7 +55,7 @@ def test_an_out_that_has_dlpack_alone() -> None:
     out = Out()
     error = outcome(out)
     assert isinstance(error, ValueError)
-    assert "8 bytes were written, and there is no way to return a part of a Out" in str(error)
+    assert "8 bytes were written, and nothing can return a part of a Out" in str(error)
     assert out.array.tobytes() == SEALED + bytes(8)
     whole = Out(8)
     with wc.Queue() as q:

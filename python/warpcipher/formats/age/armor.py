@@ -33,7 +33,7 @@ def is_armor(prefix: bytes) -> bool:
 
 
 def beginning(prefix: bytes) -> bytes:
-    """What an armored file that begins so holds, as far as its whole lines tell; empty where they
+    """The first bytes in an armored file that begins so, of its whole lines only; empty where they
     are malformed, which the reader says."""
     lines = prefix.removeprefix(MARK).lstrip(SPACE).split(b"\n")[1:-1]
     text = b"".join(line.strip() for line in lines if not line.startswith(b"-"))

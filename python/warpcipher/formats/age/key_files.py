@@ -121,7 +121,7 @@ def _recipient(text: str) -> Recipient:
 
 
 def _parsed(data: bytes, parse: Callable[[str], Key]) -> Iterator[Key]:
-    """What the lines hold. An error names the line, where there are several."""
+    """The keys of the lines. If there are several lines, an error names the line."""
     several = b"\n" in data.strip()
     for place, line in enumerate(data.split(b"\n"), 1):
         text = line.strip()

@@ -119,7 +119,7 @@ class SshRecipient:
 
     @property
     def tag(self) -> str:
-        """What names the key in a stanza."""
+        """The name of the key in a stanza."""
         return encode(hashlib.sha256(self.blob).digest()[:TAG_SIZE]).decode("ascii")
 
     def point(self) -> bytes:
@@ -196,7 +196,7 @@ class SshIdentity(Uncopied):
         return self.recipient.wrap(file_key)
 
     def unwrap(self, stanzas: Sequence[Stanza]) -> bytes | None:
-        """The file key, from the stanza that is for this identity; None where there is none."""
+        """The file key, from the stanza that is for this identity; None without such a stanza."""
         kind = self.recipient.kind
         count = 2 if kind == ED25519 else 1
         for stanza in stanzas:
@@ -258,7 +258,7 @@ def _container(data: bytes) -> list[bytes]:
 
 
 def _other_kind(data: bytes) -> str | None:
-    """The kind of a secret key that is not taken, as far as its file tells it in plain; None where
+    """The kind of a secret key that is not taken, as far as its file says it in plain; None where
     it is taken or must be opened first. Raises ValueError."""
     label = _label(data) or b""
     if label == _OPENSSH:

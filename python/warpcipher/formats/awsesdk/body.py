@@ -163,7 +163,7 @@ class FrameDecryptor(ChunkDecryptor):
         self._verifier = verifier
         self._rest = bytearray()
         self._full = layout.chunk + OVERHEAD
-        # What may follow the beginning of the final frame, whose end needs no piece of its own.
+        # Bytes that may follow the start of the final frame, whose end needs no piece of its own.
         self._ending = FINAL_MORE + (LONGEST_FOOTER if verifier else 0)
         self.capacity += layout.chunk + self._ending
 

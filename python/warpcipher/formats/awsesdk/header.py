@@ -12,7 +12,7 @@
 
 The tag is AES-GCM's of no text, under the key of the content, with all before || as associated
 data, and after that the pairs of the encryption context that are required and not stored. Version 2
-is that of suites whose key is committed to:
+belongs to suites whose key is committed to:
 
     content key = HKDF-SHA-512(data key, salt = message id, info = suite || "DERIVEKEY")
     commitment  = HKDF-SHA-512(data key, salt = message id, info = "COMMITKEY"), 32 bytes
@@ -148,7 +148,7 @@ def context_bytes(context: Mapping[str, str]) -> bytes:
 @dataclass(frozen=True)
 class Header:
     """body: the bytes that are authenticated. size: of the header with its tag. frame_length: 0 of
-    one block. commitment: b"" where there is none."""
+    one block. commitment: b"" without one."""
 
     suite: Suite
     message_id: bytes
@@ -184,7 +184,7 @@ def _tag(key: bytearray, iv: bytes, body: bytes) -> bytes:
 
 
 def commitment(data_key: bytearray, message_id: bytes) -> bytes:
-    """What a header holds of its data key."""
+    """The commitment to the data key, for a header."""
     return bytes(wc._native.hkdf("sha512", data_key, message_id, b"COMMITKEY", COMMITMENT_SIZE))
 
 

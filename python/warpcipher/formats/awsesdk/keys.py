@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that encrypt the data key of a message: raw AES, raw RSA, and those of AWS KMS.
+"""The keys that encrypt the data key of a message: raw AES, raw RSA, and keys of AWS KMS.
 
               provider    information                                       encrypted data key
     raw AES   namespace   name | tag bits (4) 128 | IV length (4) 12 | IV   ciphertext | tag (16)
     raw RSA   namespace   name                                              of RSA
     KMS       aws-kms     ARN of the key                                    what the KMS returns
 
-Raw AES is AES-GCM; the encryption context is its associated data, and that of the KMS.
+Raw AES is AES-GCM; the encryption context is its associated data, and the KMS's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DataKeyError(Exception):
 
 
 class _Key(Uncopied):
-    """What all keys share. A key `owns` an encrypted data key that names it."""
+    """The base of all keys. A key `owns` an encrypted data key that names it."""
 
     def generate(self, size: int, context: Mapping[str, str]) -> tuple[bytearray, EncryptedKey]:
         """A fresh data key, and the same encrypted."""
@@ -266,7 +266,7 @@ class Discovery(_Asked):
     accounts, partition: only keys of these are asked for, as by the SDK's discovery filter; an
     account comes with its partition ("aws"). (), "": any key that the message names, whoever wrote
     that. region: the KMS of this Region is asked, for its own keys and for multi-Region keys of
-    others; "": that of each key's Region. client: of boto3; None: as of `KMS`.
+    others; "": each key's Region. client: of boto3; None: as of `KMS`.
     """
 
     accounts: Sequence[str] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else there is to choose of a message: encryption context, frame length."""
+"""Further options of a message: encryption context, frame length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OWNER = {"owner": "format awsesdk"}
 
 @dataclass(frozen=True)
 class Options(AnyOptions):
-    """Options of format awsesdk, with those of all formats.
+    """Options of format awsesdk, besides the common ones.
 
     algorithm:          the suite, by its name or number ("0x0478"); see `SUITES`. None: to encrypt,
                         0x0578, as the SDK does: key commitment and a signature. To decrypt: any

@@ -68,7 +68,7 @@ class Signer(_Hashed):
         self.public_key = base64.b64encode(point).decode()
 
     def footer(self) -> bytes:
-        """What follows all that was hashed."""
+        """The footer, which follows all that was hashed."""
         digest, signature = self._hash.digest(), b""
         while len(signature) != self._size:  # about half of them have it
             signature = self._key.sign(digest, self._scheme())

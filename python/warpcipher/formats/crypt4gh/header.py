@@ -110,7 +110,7 @@ def _packet_key(shared: bytes, reader: bytes, writer: bytes) -> bytes:
 
 
 def text_of(data_key: bytes) -> bytes:
-    """What the packet of a data key says."""
+    """The text of the packet of a data key."""
     return bytes(8) + data_key
 
 
@@ -142,7 +142,7 @@ def _sealed(text: bytes, reader: PublicKey) -> bytes:
 
 
 def _opened(packet: bytes, key: SecretKey, public: bytes) -> bytes | None:
-    """What a packet says; None where it is for another."""
+    """The text of a packet; None where it is for another key."""
     if _u32(packet, 4) != 0:
         return None
     writer = packet[8 : 8 + curve25519.KEY_SIZE]
@@ -156,7 +156,7 @@ def _opened(packet: bytes, key: SecretKey, public: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Content:
-    """What the packets say that keys open. texts: as they are. data_keys: each segment is under one
+    """The packets that the keys open. texts: as they are. data_keys: each segment is under one
     of them. edits: the lengths of the edit list; None: there is none."""
 
     texts: tuple[bytes, ...] = field(repr=False)
@@ -165,7 +165,7 @@ class Content:
 
 
 def content(header: Header, keys: Sequence[SecretKey]) -> Content:
-    """What the header says to these keys. Raises InvalidTag where none opens a packet, FormatError
+    """The header's content for these keys. Raises InvalidTag where none opens a packet, FormatError
     for what is not read."""
     texts: dict[bytes, None] = {}  # a packet may come once for each key, and order counts
     publics = [curve25519.public_key(key.secret) for key in keys]

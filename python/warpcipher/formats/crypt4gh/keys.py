@@ -83,7 +83,7 @@ class SecretKey(Uncopied):
 
     @property
     def public_key(self) -> PublicKey:
-        """What files are encrypted to."""
+        """The public key that files are encrypted to."""
         return PublicKey(curve25519.public_key(self.secret))
 
     @classmethod
