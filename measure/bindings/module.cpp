@@ -38,7 +38,7 @@ std::vector<cudaStream_t>& spare_streams(int device) {
   return spare[device];
 }
 
-// What calls of the library kept alive for work that is done can go.
+// Frees objects that calls of the library kept alive for work that is done.
 void release_done() { nb::module_::import_("warpcipher._native").attr("release_done")(); }
 
 // A stream that does not wait for the default one, and two events on it: the time between them is the device's.

@@ -208,7 +208,7 @@ WARPCIPHER_INLINE constexpr void add(State& s, const State& other) {
 template <class Planes, class Each>
 WARPCIPHER_INLINE constexpr void next_round_key(Planes& planes, unsigned round, const Each& each) {
   const std::uint32_t constant = round < 9 ? 1u << (round - 1) : round == 9 ? 0x1bu : 0x36u;
-  Word old[8] = {};  // row 0 of the last column, which row 3 needs when it is no more
+  Word old[8] = {};  // row 0 of the last column, which row 3 needs when it is gone
   WARPCIPHER_UNROLL
   for (unsigned j = 0; j < 8; ++j) old[j] = planes.get(8 * 12 + j);
   WARPCIPHER_UNROLL
@@ -252,7 +252,7 @@ struct OnTheFly {
   }
 };
 
-// The schedule made in advance, in memory: plane i of round key r is at(128 r + i). The keys are those of iteration 0,
+// The schedule made in advance, in memory: plane i of round key r is at(128 r + i). The keys are from iteration 0,
 // and the iteration's number is added to the first bytes of the plaintext instead, so that each iteration still
 // encrypts something else.
 template <class At>

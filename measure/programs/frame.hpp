@@ -53,7 +53,7 @@ class Arguments {
     }
   }
 
-  // What is left; throws the usage for options that were not taken, and for words that nobody wants.
+  // The arguments left; throws the usage for options that were not taken, and for words that nobody wants.
   const std::vector<std::string>& rest(bool wanted = false) const {
     for (const std::string& word : words_) {
       if (!wanted || word[0] == '-') throw std::runtime_error(usage_ + (wanted ? " [WORD ...]" : ""));

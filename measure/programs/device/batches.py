@@ -78,7 +78,7 @@ class Texts:
         return actions
 
     def message(self, i: int) -> dict[str, Any]:
-        """What differs between messages, but for key and text."""
+        """The fields that differ between messages, besides key and text."""
         aad = AAD if self.info.is_aead else None
         return {"iv": self.ivs[i].tobytes() or None, "aad": aad}
 

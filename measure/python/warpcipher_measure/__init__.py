@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measures: the commands `warpcipher bench` and `warpcipher lab`, and the same for Python."""
+"""Measures: the commands `warpcipher bench` and `warpcipher lab`, and the same for Python."""

@@ -38,7 +38,7 @@ FILE_PIECE = 4 << 20
 
 
 class CipherWork(NamedTuple):
-    """What one block costs a kernel in one lane, counted from the algorithm: of AES a kernel that
+    """The cost of one block for a kernel lane, counted from the algorithm: of AES a kernel that
     uses only tables, of DES a bitsliced one. Hybrid kernels of AES compute some blocks without
     tables, so they need fewer lookups for each block.
 
@@ -67,7 +67,7 @@ CHACHA_LOGIC = 640
 """Ten double rounds of a block of 64 bytes: 320 exclusive ors and 320 rotations. The additions can
 be multiplications by one, which other units do."""
 COUNTED = ("tables", "logic")
-"""What follows from `CipherWork`. A kernel that needs less work exceeds these."""
+"""Bounds that follow from `CipherWork`. A kernel that needs less work exceeds these."""
 COPIED = ("memmove", "file")
 """Plain copies by the processor. Other stores, caches that keep a part of the text, or a read
 beside a write are faster in places: an engine may exceed these, too."""
@@ -238,7 +238,7 @@ def percentages(
 
 
 def limit_of(percent: dict[str, float]) -> str:
-    """What allows the least: the highest of `percentages`. What an engine exceeds did not limit it,
+    """The tightest bound: the highest of `percentages`. A bound that is exceeded is not a limit,
     so `COMPARED` are left out above 100%; "" where nothing is left."""
     bounds = {name: it for name, it in percent.items() if name not in COMPARED or it <= 100}
     return max(bounds, key=bounds.__getitem__, default="")

@@ -104,7 +104,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftO
 
 
 def _automatic(engines: dict[str, wc.EngineInfo]) -> wc.EngineInfo:
-    """What `auto` is to a run: an engine that takes data wherever one of the others does."""
+    """`auto` as a run sees it: an engine that takes data wherever one of the others does."""
     device = engines["cuda"].usable
     offered = engines["cpu"].algorithms
     return wc.EngineInfo(AUTO, "as chosen", True, "", "device" if device else "host", (), offered)

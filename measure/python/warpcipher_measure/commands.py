@@ -77,7 +77,7 @@ def bench(as_json: bool, png: str | None, force: bool, **asked: Any) -> None:
     """Measure how fast this machine encrypts, and how near that is to its bounds.
 
     Rates are GB/s of text (10^9 bytes), the median with the least and the most, through the Python
-    calls that everybody uses, on random data that lie in no cache. Beside each: one call alone, and
+    calls that everybody uses, on random data that lie in no cache. Beside each: a single call, and
     the rate in percent of the bounds, which are measured in the same run. docs/bench.md explains.
 
     \b
@@ -209,7 +209,7 @@ def _list(as_json: bool) -> None:
 
 
 def _check_outputs(name: str, folder: str, force: bool) -> None:
-    """Tells of a report that exists before it is measured again, which takes long."""
+    """Reports that a report exists before it is measured again, which takes long."""
     for file in (f"{name}.md", f"{name}.json"):
         open_output(os.path.join(folder, file), force=force).close()  # noqa: PTH118
 

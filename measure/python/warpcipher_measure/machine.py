@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures were measured on: the CPU as Linux describes it, the GPU, clocks and driver."""
+"""The machine that was measured: the CPU as Linux describes it, the GPU, clocks and driver."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _cache_bytes() -> int:
 
 
 def _fields(path: str, name: str) -> list[str]:
-    """Values of the lines "NAME: VALUE"; none where there is no such file."""
+    """Values of the lines "NAME: VALUE"; none without such a file."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -101,7 +101,7 @@ def _fields(path: str, name: str) -> list[str]:
 
 
 def device_of(machine: Machine, engine: str) -> tuple[str, str]:
-    """What an engine runs on, and by which driver or library."""
+    """The device of an engine, and its driver or library."""
     processor = f"{machine.cpu.model}, {machine.cpu.cores} cores"
     if machine.gpu is None or engine not in ("cuda", AUTO):
         return processor, machine.cpu.libcrypto

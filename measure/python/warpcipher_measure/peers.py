@@ -101,7 +101,7 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Library:
-    """pyca/cryptography's modules, and its version with that of its OpenSSL."""
+    """pyca/cryptography's modules, and its version with its OpenSSL's."""
 
     aead: Any
     ciphers: Any
@@ -260,7 +260,7 @@ class _Pair:
             )
 
     def shown(self, into: bool) -> str:
-        """What is called: ours and theirs."""
+        """The calls to time: ours and theirs."""
         verb, out = self._case.direction, ", out=" if into else ""
         split = self._case.message < self._case.size
         own = f"run_columns(...{out})" if split else f"Cipher.{verb}(data{out})"

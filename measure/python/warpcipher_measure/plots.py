@@ -127,7 +127,7 @@ def _bounds(_report: Report, place: str, rows: list[Row]) -> Plot:
 
 
 def subtitle_of(report: PaperReport) -> str:
-    """What stands under a picture's title: the device and when, where anything was measured."""
+    """The line under a picture's title: the device and when, where anything was measured."""
     if not report.measurements:
         return "only published values: nothing was measured"
     quick = ", a quick run" if report.quick else ""
@@ -149,7 +149,7 @@ def _label_powers(plot: Plot, axes: Any) -> None:
 
 
 def _lines(plot: Plot, axes: Any) -> None:
-    """What precedes a label's comma has a colour, what follows it a marker."""
+    """Text before a label's comma gets a colour, text after it a marker."""
     drawn: dict[str, int] = {}
     for series in plot.series:
         name = series.label.partition(", ")[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What papers published (published.json): each value with its place in the paper, in the paper's
-units. What is read from there is in GB/s, as all rates of the lab are."""
+"""Values that papers published (published.json): each with its place in the paper, in the paper's
+units. `load` gives them in GB/s, as all rates of the lab are."""
 
 from __future__ import annotations
 

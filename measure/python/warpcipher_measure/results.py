@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run yields, as plain dataclasses: `asdict` of a Report is the JSON document."""
+"""The results of a run, as plain dataclasses: `asdict` of a Report is the JSON document."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Row:
 
     message:   bytes of each message (the last may be shorter), `messages` of them.
     calls:     calls in a row that one repetition times; they go round so many `slots`.
-    seconds:   of one call among calls in a row. latency: of one alone, until its result is there.
+    seconds:   of one call among calls in a row. latency: of a single one until its result is there.
     gigabytes_per_second: of text, 10^9 bytes.
     clock_mhz: of the GPU's multiprocessors right after the row, or of the CPU as Linux gives it.
     blocks_per_clock: cipher blocks a clock and multiprocessor; None for a CPU.
@@ -129,7 +129,7 @@ class Row:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What was asked for, or belongs to the defaults or to a paper, and was not measured."""
+    """A case that was asked for, or is a default or a paper's, and was not measured."""
 
     what: str
     reason: str
@@ -158,7 +158,7 @@ class PeerRow:
 
 @dataclass(kw_only=True)
 class _Run:
-    """What every report has. started: UTC, ISO 8601."""
+    """The common part of reports. started: UTC, ISO 8601."""
 
     machine: Machine
     version: str = wc.__version__
@@ -198,7 +198,7 @@ def shown(value: float) -> str:
 class Measurement:
     """One figure: a variant over `amount` of `unit` (bytes, keys, reads).
 
-    residence:     where the data lay and what the time holds: "device" is the kernel alone.
+    residence:     where the data lay and what the time holds: "device" is only the kernel.
     checked:       what its result was compared with before it was timed.
     constant_time: False for kernels whose time depends on keys or data.
     """
@@ -269,7 +269,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What the paper concludes, and whether it holds here. holds: None where not measured."""
+    """A conclusion of the paper, and whether it holds here. holds: None where not measured."""
 
     paper: str
     here: str

@@ -193,8 +193,8 @@ class _Run:
 
 
 def expected_seconds(known: list[tuple[int, float]], size: int) -> float:
-    """Seconds of a call on `size` bytes: on the line through the last two that were measured. One
-    alone may be all fixed cost and says nothing."""
+    """Seconds of a call on `size` bytes: on the line through the last two that were measured. A
+    single one may be all fixed cost and says nothing."""
     if len(known) < 2:
         return 0.0
     (size_before, seconds_before), (size_last, seconds_last) = known[-2:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper is, and what it measures with: its variants as jobs, memory, checks against
+"""A paper, and its means of measuring: its variants as jobs, memory, checks against
 `reference`, time."""
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Session:
             self.stream.wait()
 
     def result(self, variant: str, job: _native.Job, data: bytes, out_size: int) -> bytes:
-        """What a job makes of `data`."""
+        """A job's result for `data`."""
         source, target = self.memory(variant, len(data)), self.memory(variant, out_size)
         source.write(data)
         self.run(job, source, len(data), target, out_size)
@@ -204,7 +204,7 @@ class Session:
     def check_cipher(
         self, variant: str, algorithm: str, sizes: tuple[int, ...], **parameters: int
     ) -> None:
-        """Compares a variant that is a cipher with the reference engine, on random texts; those of
+        """Compares a variant that is a cipher with the reference engine, on random texts; texts of
         more than REFERENCE_MOST bytes, for which that is too slow, with the cpu engine."""
         done = (variant, algorithm, sizes, tuple(sorted(parameters.items())))
         for size in () if done in self._checked else sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to measure: the settings of `bench` and of `lab`, their defaults, how sizes are written."""
+"""The settings of `bench` and of `lab`, their defaults, how sizes are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUTO = "auto"
 """The engine that the library would choose. It is measured only when it is asked for."""
 
 ALGORITHMS = ("aes-128-ctr", "aes-256-gcm", "aes-256-xts", "des-ede3-ecb")
-"""What runs unless algorithms are named: a stream, an AEAD, a disk, and the legacy of archives."""
+"""The default algorithms: a stream, an AEAD, a disk, and the legacy of archives."""
 SIZES = (16, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, 1 << 30)
 QUICK_SIZES = (16, 64 << 10)
 RANGE_STEP = 4
@@ -84,7 +84,7 @@ class Settings:
             raise ValueError(f"row-seconds is {self.row_seconds}: expected more than 0")
 
     def effective(self) -> Effective:
-        """What these settings come to here. ValueError: an unknown algorithm. EngineError: an
+        """These settings with defaults filled in. ValueError: an unknown algorithm. EngineError: an
         engine that was asked for is unknown or cannot run."""
         for name in self.algorithms:
             wc.find_algorithm(name)

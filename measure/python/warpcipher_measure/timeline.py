@@ -28,7 +28,7 @@ SIZE, CHECK_SIZE = 1 << 32, 4112  # as in docs/performance.md
 
 
 def run(session: Session) -> None:
-    """The papers' own figures, and on a GPU those of every AES-128 kernel here."""
+    """The papers' own figures, and on a GPU figures of every AES-128 kernel here."""
     points = [
         Point(gigabytes=entry["gb_per_s"], published=True, **{name: entry[name] for name in KNOWN})
         for entry in published.load(NAME)["points"]
@@ -100,7 +100,7 @@ def _plot(points: list[Point]) -> Plot:
 
 
 CITATION = (
-    "Published values are hollow in the plot; the others were measured here. What papers give in "
-    "Gbit/s is shown in GB/s: an eighth of the number."
+    "Published values are hollow in the plot; the others were measured here. Values in "
+    "Gbit/s are shown in GB/s: an eighth of the number."
 )
 PAPER = Paper(NAME, TITLE, CITATION, (), run)

@@ -61,7 +61,7 @@ def device_clock(stream: _native.WorkStream) -> Clock:
 
 @dataclass(frozen=True)
 class Timed:
-    """seconds: of one call among `calls` in a row. latency: of one alone, by the host's clock; the
+    """seconds: of one call among `calls` in a row. latency: of one, by the host's clock; the
     same figures where none was asked for."""
 
     seconds: Spread
@@ -83,7 +83,7 @@ def measure(
     not span the caches.
 
     Stops before `repetitions`, but not before `least_repetitions`, once `most_seconds` are over.
-    latency: whether calls are also timed alone.
+    latency: whether single calls are also timed.
     """
     end = time.perf_counter() + most_seconds
     with _no_collections():

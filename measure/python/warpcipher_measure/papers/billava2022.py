@@ -45,7 +45,7 @@ def run(session: Session) -> None:
 
 
 def _kernel(session: Session, sizes: list[int], lines: Lines) -> None:
-    """The kernel alone, and with the transfers of pageable memory, as the paper has them."""
+    """Only the kernel, and with the transfers of pageable memory, as the paper has them."""
     named: Any = {"algorithm": ALGORITHM, "threads": session.values["threads"]}
     trip = RoundTrip(session, sizes[-1], pinned=False)
     job = session.job("kernel", os.urandom(16), threads=session.values["threads"])

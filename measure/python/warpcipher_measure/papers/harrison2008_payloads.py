@@ -66,7 +66,7 @@ def described(messages: Sequence[Message]) -> bytes:
 def sealed(
     messages: Sequence[Message], keys: Sequence[bytes], ivs: list[bytes], text: bytes
 ) -> bytes:
-    """What the reference engine makes of the messages of a payload."""
+    """The reference engine's results for the messages of a payload."""
     found, start = [], 0
     for message, iv in zip(messages, ivs, strict=True):
         whole = text[start : start + message.text_size][: 16 * message.blocks - message.padding]
