@@ -34,7 +34,7 @@ include_patterns = [
     "SECURITY.md",
     "tests/vectors/SOURCES.md",
 ]
-# What Sphinx need not walk through: all folders but those above.
+# Folders that Sphinx need not walk through: all but those above.
 exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in ("docs", "tests")),
     *(f"tests/{p.name}" for p in (ROOT / "tests").iterdir() if p.name != "vectors"),
@@ -63,7 +63,7 @@ html_extra_path = ["site"]  # the page at the root, which leads to docs/
 html_copy_source = False
 html_show_sphinx = False
 
-# The page of the C interface is made anew for each build.
+# The page of the C interface is made for each build.
 GENERATED = ROOT / "build/reference"
 
 
@@ -74,7 +74,7 @@ def write_c_reference() -> None:
 
 
 def names_of_the_package() -> dict[str, str]:
-    """What a name in backticks means in docstrings."""
+    """The meaning of a name in backticks in docstrings."""
     return {name: f"warpcipher.{name}" for name in warpcipher.__all__ if not name.startswith("_")}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests need before one of them imports a library."""
+"""Settings of all tests, made before one of them imports a library."""
 
 from __future__ import annotations
 

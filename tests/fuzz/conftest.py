@@ -37,7 +37,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def choose(request: pytest.FixtureRequest) -> random.Random:
-    """What a case draws from. A failure shows how to run the case again."""
+    """The random numbers of a case. A failure shows how to run the case again."""
     again = f"WARPCIPHER_TEST_SEED={SEED} WARPCIPHER_TEST_CASE={request.param}"
     name = request.node.originalname
     request.node.add_report_section("setup", "again", f"{again} pytest {request.path} -k {name}")

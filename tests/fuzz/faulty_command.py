@@ -7,7 +7,7 @@
 
 A signal comes before the line of the package's code that the main thread runs as number `at`, from
 where SIGINT no longer raises KeyboardInterrupt on. An error is raised by the package's call number
-`at` of those in CALLS; errno 0 writes or reads less than was asked for, which is no error. "count"
+`at` of those in CALLS; errno 0 writes or reads less than was asked for: not an error. "count"
 writes both totals to a file. A fault that has no place any more is none.
 """
 

@@ -99,7 +99,7 @@ def child(seed: str, report: int) -> None:
 
 
 def fork(seed: str) -> str:
-    """What kept a child from its end; empty when nothing did."""
+    """The reason why a child did not end well; empty if it did."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

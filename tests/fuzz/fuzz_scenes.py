@@ -28,7 +28,7 @@ OLD = b"what was there before"
 
 @dataclass
 class Scene:
-    """A command line, and the names that it makes: each with what tells whether it is whole."""
+    """A command line, and the names that it makes: each with a check that it is whole."""
 
     folder: Path
     arguments: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write files where the system refuses: any call may fail, write less than it was
-given, or meet the end of the disk. Each failure is told in a line, and nothing is half written."""
+given, or meet the end of the disk. Each failure gets a line, and nothing is half written."""
 
 from __future__ import annotations
 

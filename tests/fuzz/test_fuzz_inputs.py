@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user or another program hands over besides files to decrypt: templates, pairs, candidates,
+"""Inputs of a user or another program besides files to decrypt: templates, pairs, candidates,
 checkpoints, key files, command lines. Whatever is in them, errors are those that are documented."""
 
 from __future__ import annotations

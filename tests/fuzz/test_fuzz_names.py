@@ -141,7 +141,7 @@ def test_file_of_any_name(choose: random.Random, folder: Path) -> None:
 
 @pytest.mark.cases(1)
 def test_deep_tree(choose: random.Random, folder: Path) -> None:
-    """Deeper than a path may be long: what can be reached is done, and the rest told of."""
+    """Deeper than a path may be long: what can be reached is done, and the rest reported."""
     descriptor = os.open(folder, os.O_RDONLY)
     name = os.fsdecode(choose.choice("abc").encode() * choose.randint(100, 200))
     depth = choose.randint(4096 // len(name) - 2, 4096 // len(name) + 3)

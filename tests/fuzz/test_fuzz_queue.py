@@ -25,7 +25,7 @@ AEADS = [name for name, info in c.ALGORITHMS.items() if info.is_aead]
 
 
 class Exported:
-    """Memory that others reach through DLPack alone: there is no way to a part of it."""
+    """Memory that others reach only through DLPack, as a whole."""
 
     def __init__(self, size: int) -> None:
         self.array = np.zeros(size, np.uint8)
@@ -72,7 +72,7 @@ def any_vector(choose: random.Random) -> Vector:
 
 
 class Client:
-    """What a thread does with the queue; `vectors` are shared."""
+    """The work of a thread on the queue; `vectors` are shared."""
 
     def __init__(self, choose: random.Random, shared: wc.Queue, vectors: list[Vector]) -> None:
         self.choose = choose

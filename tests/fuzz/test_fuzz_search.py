@@ -26,7 +26,7 @@ TRIES = 40
 
 @dataclass
 class Case:
-    """A search, and the numbers of the keys that pass: several, as the pair tells little."""
+    """A search, and the numbers of the keys that pass: several, as the pair says little."""
 
     algorithm: str
     text: str
@@ -61,7 +61,7 @@ def any_case(choose: random.Random) -> Case:
 
 
 def found_by(cipher: str, text: str, pair: str, part: tuple[int, int]) -> set[str]:
-    """What every key of the part says by itself."""
+    """The keys of the part that pass, tested one by one."""
     space = Template(cipher, text).space
     test = PairTest(Algorithm.named(cipher), [Pair.from_text(pair)])
     start, count = part

@@ -13,7 +13,7 @@ from format_cases import CASES
 from warpcipher import formats
 
 WRONG: tuple[Any, ...] = (None, 0, -1, -(1 << 70), 1 << 40, 1.5, "1", OSError("injected"))
-"""What a call returns that no file returns, or raises. `readinto` may return 0: at the end."""
+"""A result that no file returns, or an error. `readinto` may return 0: at the end."""
 
 
 class Faulty:

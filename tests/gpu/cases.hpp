@@ -125,7 +125,7 @@ std::vector<std::uint8_t> random_iv(const Algorithm& algorithm);
 
 Case random_case(const Algorithm& algorithm, Direction direction, std::size_t len);
 
-// What a test has run: how many cases, and how many of them differed.
+// The counts of a test: cases run, and cases that differed.
 class Tally {
  public:
   explicit Tally(Stream stream) : stream_(stream) {}

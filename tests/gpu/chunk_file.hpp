@@ -62,7 +62,7 @@ class TestChunks {
     chunks_ = columns(layout);
   }
 
-  // What the device holds after a read; fills in what became of it.
+  // The content of device memory after a read; fills in what became of it.
   Bytes read(int device, const ReadOptions& options, std::optional<ReadFailure>& failure) {
     DeviceEngine& engine = cuda_engine();
     const SelectedDevice scope(engine, device);

@@ -220,7 +220,7 @@ std::string chosen_by(const std::vector<Decision>& decisions) {
   return text;
 }
 
-// What explain() says of a batch is what runs: one message by itself, and columns.
+// explain() names the kernels of a batch that run: one message by itself, and columns.
 int test_explanation(const Algorithm& algorithm, Direction direction, Stream stream) {
   int failures = 0;
   const cuda::Conditions now = cuda::conditions_of(cuda::find_device(0));

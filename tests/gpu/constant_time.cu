@@ -285,7 +285,7 @@ struct Kernel {
   const char* algorithm;  // of the engine, or
   Launch lookups;         // kernels of this benchmark
   Direction direction;
-  // What it should show: nothing; nothing but that all blocks of a text are equal, which its ciphertext shows as well;
+  // It should show: nothing; nothing but that all blocks of a text are equal, which its ciphertext shows as well;
   // or its data.
   enum Shows { nothing, equal_blocks, data } shows;
   Prepare prg = nullptr;

@@ -100,14 +100,14 @@ void test_joint(const Algorithm& algorithm, bool quick, Test& test) {
     chunks.damage(bad);
     const Bytes got = chunks.read(0, {}, failure);
     test.check(failure && failure->chunk == bad && failure->kind == ReadFailure::Kind::bad_tag,
-               "joint read " + std::to_string(i) + " told as of chunk " +
+               "joint read " + std::to_string(i) + " reported as of chunk " +
                    (failure ? std::to_string(failure->chunk) : "none") + ", not " + std::to_string(bad) +
                    chunks.error());
     test.check(got == chunks.wiped(), "joint read " + std::to_string(i) + " leaves text");
   }
 }
 
-// Reads by windows, more of them than the ring has: all right, and wrong in several places, of which the first is told.
+// Reads by windows, more of them than the ring has: all right, and wrong in several places: the first is reported.
 void test_windows(const Algorithm& algorithm, bool quick, Test& test) {
   for (unsigned i = quick ? 1 : 0; i < 12; i += quick ? 3 : 1) {
     Layout layout;
@@ -128,7 +128,7 @@ void test_windows(const Algorithm& algorithm, bool quick, Test& test) {
     for (std::size_t k = bad; k < chunks.count(); k += 1 + random_below(40)) chunks.damage(k);
     const Bytes got = chunks.read(0, options, failure);
     test.check(failure && failure->chunk == bad && failure->kind == ReadFailure::Kind::bad_tag,
-               "windows " + std::to_string(i) + " told as of chunk " +
+               "windows " + std::to_string(i) + " reported as of chunk " +
                    (failure ? std::to_string(failure->chunk) : "none") + ", not " + std::to_string(bad) +
                    chunks.error());
     test.check(got == chunks.wiped(), "windows " + std::to_string(i) + " leave text");
@@ -154,14 +154,14 @@ void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
     const Bytes got = chunks.read(0, random_options(), failure);
     const auto kind = cuts ? ReadFailure::Kind::ended : ReadFailure::Kind::bad_tag;
     test.check(failure && failure->kind == kind && failure->chunk == bad && failure->position == end,
-               "failure " + std::to_string(i) + " told as of chunk " +
+               "failure " + std::to_string(i) + " reported as of chunk " +
                    (failure ? std::to_string(failure->chunk) : "none") + ", not " + std::to_string(bad) +
                    chunks.error());
     test.check(got == chunks.wiped(), "failure " + std::to_string(i) + " leaves text");
   }
 }
 
-// What remains after an exception of the caller's; and what page-locked memory does.
+// The state after an exception of the caller's; and reads to page-locked memory.
 void test_remains(const Algorithm& algorithm, Test& test) {
   constexpr std::size_t room = std::size_t{64} << 10;
   Layout layout;

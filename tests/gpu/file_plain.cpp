@@ -38,7 +38,7 @@ class PlainFile {
   void truncate(std::size_t size) const { file_.truncate(size); }
   void use_no_descriptor() { is_file_ = false; }
 
-  // What device memory holds after a read of [begin, begin + len), with margins; fills in what became of it.
+  // The content of device memory after a read of [begin, begin + len), with margins; fills in what became of it.
   Bytes read(int device, std::size_t begin, std::size_t len, const ReadOptions& options,
              std::optional<ReadFailure>& failure, std::string& error) const {
     DeviceEngine& engine = cuda_engine();
@@ -119,7 +119,7 @@ int test_failures(bool quick) {
     file.read(0, 0, size, random_options(), failure, error);
     const bool is_right = i % 2 == 0 ? failure && failure->kind == ReadFailure::Kind::ended && failure->position == end
                                      : failure && failure->kind == ReadFailure::Kind::error && failure->error == EBADF;
-    failures += report(is_right && error.empty(), "failure " + std::to_string(i) + " is told otherwise" + error);
+    failures += report(is_right && error.empty(), "failure " + std::to_string(i) + " is reported otherwise" + error);
   }
   PlainFile file(100'000);
   ReadOptions options;
@@ -168,7 +168,7 @@ int test_writes(bool quick) {
   return failures;
 }
 
-// What a read of device memory leaves there.
+// The bytes that a read of device memory leaves there.
 Bytes read_to_device(const CobblestoneFile& file, std::size_t begin, std::size_t len,
                      std::optional<ReadFailure>& failure) {
   void* memory = nullptr;

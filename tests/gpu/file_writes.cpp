@@ -90,7 +90,7 @@ class Writes {
     return write_chunks("cuda", c, options);
   }
 
-  // What the host reads of the file.
+  // The bytes that the host reads of the file.
   Bytes read() {
     Bytes out(text_len_);
     FileChunks c;
@@ -148,7 +148,7 @@ WriteOptions random_options() {
   return options;
 }
 
-// What went wrong, or nothing.
+// The error, or nothing.
 std::string run_layout(const Algorithm& algorithm, bool quick) {
   Writes writes(algorithm, quick);
   try {
@@ -164,7 +164,7 @@ std::string run_failures(const Algorithm& algorithm) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   const auto failure = writes.write_to(full, {});
   close(full);
-  if (!failure || failure->error != ENOSPC) return "a full disk is not told";
+  if (!failure || failure->error != ENOSPC) return "a full disk is not reported";
   WriteOptions interrupted;
   interrupted.threads = 1;
   interrupted.check = [](bool) { throw std::runtime_error("interrupted"); };

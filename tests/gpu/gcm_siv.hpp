@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What AES-GCM-SIV alone has: counters that begin with a tag, nonces that repeat.
+// Tests that only AES-GCM-SIV needs: counters that begin with a tag, nonces that repeat.
 #pragma once
 
 #include "cases.hpp"

@@ -247,7 +247,7 @@ bool run_rings(Direction direction, Residence residence, std::size_t place, bool
   return false;
 }
 
-// What a thread asks first of page-locked memory is answered as what it asks later: its first payload goes straight
+// A thread's first question about page-locked memory is answered as later ones are: its first payload goes straight
 // from and to it, too.
 int run_new_thread() {
   HostMemory memory(4096, Residence::pinned);
@@ -258,7 +258,7 @@ int run_new_thread() {
   return 1;
 }
 
-// `auto`, told by its rates that both engines at once are the fastest.
+// `auto`, with rates by which both engines at once are the fastest.
 int run_auto() {
   const Cost cost{0, 0, 0, 0, {{1e9, 0.1}}};
   constexpr std::size_t len = least_shared_len + 17;
@@ -344,7 +344,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     if (only.empty() ? quick && !is_one_of_few : algorithm.name != only) continue;
     if (!is_mine()) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-      // What is not cut is one piece, however long; and it is slow on both sides.
+      // A text that is not cut is one piece, however long; and it is slow on both sides.
       const bool cut = algorithm.parallel(direction) && algorithm.mode.id != Mode::cfb8;
       const std::size_t len = (cut ? 9 : 2) * settings.piece_len + (algorithm.mode.whole_blocks ? 0 : 5);
       for (const Residence residence : {Residence::pageable, Residence::pinned, Residence::registered}) {

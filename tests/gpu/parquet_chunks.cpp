@@ -52,7 +52,7 @@ class TestFile {
   }
   void truncate(std::uint64_t size) const { file_.truncate(size); }
 
-  // What memory holds then.
+  // The content of memory then.
   Text open(Memory memory, bool in_file, std::uint64_t longest_page, OpenResult& result) const {
     const Key* const heads[] = {&keys_.gcm, &long_keys_.gcm};
     const Key* const pages[] = {counter_ ? &keys_.ctr : &keys_.gcm, counter_ ? &long_keys_.ctr : &long_keys_.gcm};
@@ -134,7 +134,7 @@ int test_failures() {
         const Text out = file.open(Memory::device, chunk != 3, longest, result);
         failures += report(result.failure && result.failure->kind == parquet::OpenFailure::Kind::bad_tag &&
                                result.failure->chunk == chunk && (result.failure->module == 0) == is_head,
-                           "a change is told otherwise");
+                           "a change is reported otherwise");
         failures += report(is_empty(out), "text is left");
       }
     }

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Rate {
-  double keys_per_second;  // of the search alone, without its preparation
+  double keys_per_second;  // of only the search, without its preparation
   double seconds, to_prepare;
 };
 

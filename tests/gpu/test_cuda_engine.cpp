@@ -6,10 +6,10 @@
 //   test_cuda_engine [OPTION ...]
 //
 //   --quick            small texts, for compute-sanitizer and the emulated GPU
-//   --sample N         each Nth alone of the texts that get a launch of their own: compute-sanitizer is slow by launch
+//   --sample N         only each Nth of the texts that get a launch of their own: compute-sanitizer is slow by launch
 //   --no-large         no texts of more than 4 GiB
 //   --only ALGORITHM   one algorithm
-//   --host-data        the tests of host data alone; --columns: of columnar batches; --files: of chunks of files;
+//   --host-data        only the tests of host data; --columns: of columnar batches; --files: of chunks of files;
 //                      --pieces: of texts in pieces
 //   --part I/N         the steps whose number is I modulo N
 //   --seed N           of the random texts

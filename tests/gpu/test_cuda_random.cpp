@@ -101,7 +101,7 @@ void test_carry(StreamCipher cipher) {
   compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 5, 100, 0, domain::attempts - 1);
 }
 
-// Bytes by the hybrid kernel, but for the first and the last line; not from a place that is no multiple of 16.
+// Bytes by the hybrid kernel, but for the first and the last line; not from a place that is not a multiple of 16.
 void test_hybrid() {
   const StreamKey key = make_key(StreamCipher::aes256);
   const Distribution bytes = Distribution::of_bytes(Type::uint8);
@@ -162,7 +162,7 @@ void test_refusals() {
   require(memory.content() == Bytes(64, 0xa5), "a refused call writes nothing");
 }
 
-// More than 2^32 words: the end of one large array is that of a small one.
+// More than 2^32 words: the end of one large array is the same as of a small one.
 void test_large() {
   const StreamKey key = make_key(StreamCipher::chacha20);
   const Distribution normal = Distribution::of_normal(Type::float32, 0, 1);

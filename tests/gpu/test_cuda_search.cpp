@@ -4,11 +4,11 @@
 // the toolkit:
 //
 //   test_cuda_search [--seed N]     the tests; on a GPU also with the kernels as they are used, not just small ones
-//   test_cuda_search --quick 1      small ones alone
+//   test_cuda_search --quick 1      only small ones
 //   test_cuda_search --few 1        one of each kind, small, for compute-sanitizer
 //   test_cuda_search --rate SECS    keys a second: of each cipher a large search for SECS on the first GPU, of
 //                                   --templates N (20) random templates a twentieth of that, of all GPUs half of it;
-//                                   a search that is over sooner is repeated; --cipher NAME: of that one alone
+//                                   a search that is over sooner is repeated; --cipher NAME: only of that one
 //
 // Exits 1 when anything differs.
 #include <algorithm>

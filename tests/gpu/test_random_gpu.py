@@ -115,7 +115,7 @@ def test_layouts_are_refused() -> None:
 
 @pytest.mark.parametrize("form", ["argument", "current"])
 def test_work_is_on_the_stream(form: str) -> None:
-    """What the stream does before comes before, and what it does after sees the numbers."""
+    """The stream's earlier work comes before, and its later work sees the numbers."""
     torch = Torch().torch
     side = torch.cuda.Stream()
     expected = keyed().uniform(1 << 20)
@@ -162,7 +162,7 @@ def test_without_a_key_nothing_repeats() -> None:
 
 
 def test_more_than_2_to_32_words_of_a_tensor() -> None:
-    """4.1 GiB of bytes: the last ones are those of the stream at their place."""
+    """4.1 GiB of bytes: the last ones are the stream's at their place."""
     torch = Torch().torch
     size = (1 << 32) + (1 << 27)
     if torch.cuda.mem_get_info()[0] < size + (1 << 30):

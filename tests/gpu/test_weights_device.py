@@ -41,7 +41,7 @@ def framework(request: pytest.FixtureRequest) -> str:
 
 
 def model_of(framework: str) -> dict[str, Any]:
-    """Without what JAX refuses, unless it is told otherwise. With a tensor of several pieces."""
+    """Without what JAX refuses, unless it is set otherwise. With a tensor of several pieces."""
     found = tensors(rows=400)
     found["large"] = np.random.default_rng(5).integers(0, 255, (2600, 4096)).astype(np.uint8)
     if framework != "jax":

@@ -135,7 +135,7 @@ def write(frame: Any, folder: Path, options: dict[str, Any]) -> Path:
 
 
 def make_vectors(folder: Path) -> None:
-    """Writes tests/vectors/spark anew."""
+    """Writes tests/vectors/spark again."""
     with tempfile.TemporaryDirectory() as name:
         spark = session(Path(name))
         frame = spark.createDataFrame(table(VECTOR_ROWS).select(SMALL))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every run says first: which engines are tested here, and why another is not."""
+"""The first lines of every run: which engines are tested here, and why another is not."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-# Also for the programs that tests start: objects that nobody freed are told at exit.
+# Also for the programs that tests start: objects that nobody freed are reported at exit.
 os.environ.setdefault("WARPCIPHER_TEST_LEAKS", "1")
 
 import warpcipher as wc

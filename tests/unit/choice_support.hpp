@@ -37,7 +37,7 @@ inline Device made_up_device(const std::string& text) {
   return device;
 }
 
-// What the environment forces, until the end of the scope.
+// Choices that the environment forces, until the end of the scope.
 class Forced {
  public:
   void set(const std::string& name, const std::string& value) {

@@ -21,7 +21,7 @@ extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_aesni.cpp
 
 namespace warpcipher::test {
 
-// What this processor has, and the form of four blocks in a vector, which it may lack.
+// The forms that this processor has, and the form of four blocks in a vector, which it may lack.
 inline std::vector<const cpu::GcmLanes*> all_gcm_codes() {
   std::vector<const cpu::GcmLanes*> codes(cpu::gcm_lanes_list().begin(), cpu::gcm_lanes_list().end());
 #if defined(__x86_64__)

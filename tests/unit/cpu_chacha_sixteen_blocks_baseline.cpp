@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code of ChaCha20 with sixteen blocks in a vector, as for AVX-512, by vectors of the compiler: so its frame and
-// its order of words are tested on processors without AVX-512. What the instructions do is written from Intel's
+// its order of words are tested on processors without AVX-512. The instructions are written from Intel's
 // Software Developer's Manual, volume 2.
 
 #include "engine/cpu/chacha_code.hpp"

@@ -29,7 +29,7 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-// What the reference engine makes of a message, without touching its buffers.
+// The reference engine's result for a message, without touching its buffers.
 inline Outcome expected(const Message& m) {
   Outcome outcome{Bytes(m.output_len()), Bytes(m.tag, m.tag + m.tag_len), Status::ok};
   Message copy = m;
@@ -101,7 +101,7 @@ inline void expect_right(Sample& sample) {
   expect_outcome(sample, want, run_engine({&sample.message, 1})[0]);
 }
 
-// The message split over four threads, against the same engine on one. What that gives is held against the reference
+// The message split over four threads, against the same engine on one. That result is held against the reference
 // elsewhere; the reference takes seconds for lengths worth splitting.
 inline void expect_seamless(Sample& sample) {
   make_tag_right(sample);

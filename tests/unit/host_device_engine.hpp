@@ -230,7 +230,7 @@ class HostDeviceEngine final : public DeviceEngine {
     most_allocated = std::max(most_allocated, allocated_);
     return pointer;
   }
-  // What was not said to have been used must be as it was, or wiped already.
+  // Memory that was not said to be used must be as it was, or wiped already.
   void wipe_and_give(void* memory, std::size_t size, std::size_t used) noexcept {
     std::memset(memory, 0, used);
     most_wiped = std::max(most_wiped, used);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What check_messages says, for its tests.
+// The error of check_messages, for its tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline std::string refusal(std::span<const Message> messages) {
   return "accepted";
 }
 
-// What check_messages says of a good message after `spoil` has changed it.
+// The error of check_messages for a good message after `spoil` has changed it.
 inline std::string refusal_of(const char* algorithm, std::size_t len, const std::function<void(Message&)>& spoil) {
   std::mt19937 random(7);
   Sample sample(random, find_algorithm(algorithm), Direction::encrypt, len);

@@ -69,7 +69,7 @@ inline Text modules_of(std::initializer_list<std::uint32_t> lengths) {
   return data;
 }
 
-// What `call` refuses to do; "" where it does it.
+// The text of the refusal of `call`; "" where it does its work.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();

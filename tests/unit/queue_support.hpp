@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the queue share: texts to submit, and a runner that waits.
+// Shared by the tests of the queue: texts to submit, and a runner that waits.
 #pragma once
 
 #include <algorithm>

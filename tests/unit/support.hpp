@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several unit tests need: reproducible random bytes, and a message with buffers of its own.
+// Shared by several unit tests: reproducible random bytes, and a message with buffers of its own.
 #pragma once
 
 #include <cstdint>

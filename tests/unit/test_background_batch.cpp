@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch in the background: who is told of its end, and when. tests/unit/capi has the rest.
+// A batch in the background: who hears of its end, and when. tests/unit/capi has the rest.
 #include <gtest/gtest.h>
 
 #include <future>

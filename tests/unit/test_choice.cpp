@@ -51,7 +51,7 @@ TEST(Chunks, OfOneTextAreOneForEachWorker) {
   EXPECT_EQ(ghash::even_chunk(turns, std::uint64_t{1} << 30, 1 << 20), 406784u);
 }
 
-// What is chosen is the first candidate that is not refused, and each refusal has a text.
+// The choice is the first candidate that is not refused, and each refusal has a text.
 template <class Candidate, std::size_t N, class Refuse>
 void expect_first(const std::array<Candidate, N>& candidates, Candidate chosen, Refuse&& refuse) {
   bool is_found = false;

@@ -19,7 +19,7 @@ namespace {
 
 using test::HostDeviceEngine;
 
-// Texts are coalesced across small gaps alone, within one allocation, and where blocks stay aligned.
+// Texts are coalesced only across small gaps, within one allocation, and where blocks stay aligned.
 TEST(CoalescedRanges, TextsCloseTogetherAreCoalesced) {
   test::Bytes memory(1 << 16);
   const Key key(find_algorithm("aes-128-cbc"), test::Bytes(16));
@@ -144,7 +144,7 @@ TEST(CoalescedRanges, RingsOfPlacesTravelInFewRanges) {
   expect_rings(Direction::encrypt, false, 1, 1136, 2000, true, 4);
 }
 
-// A piece of empty texts alone has nothing to copy; the pieces before it do not come twice.
+// A piece of only empty texts has nothing to copy; the pieces before it do not come twice.
 TEST(CoalescedRanges, EmptyTextsAfterOthersCopyNothing) {
   std::mt19937 random(17);
   constexpr std::size_t piece_len = 1024, len = 6 * piece_len;  // as many pieces, in three slots
@@ -177,7 +177,7 @@ TEST(CoalescedRanges, EmptyTextsAfterOthersCopyNothing) {
   }
 }
 
-// What travels in one range is wiped too, gaps and all.
+// Bytes that travel in one range are wiped too, gaps and all.
 TEST(CoalescedRanges, AFailureWipesRanges) {
   std::mt19937 random(18);
   constexpr std::size_t len = 1024, gap = 16, count = 20;

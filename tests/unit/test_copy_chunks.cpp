@@ -105,7 +105,7 @@ class CopyChunks : public testing::Test {
     EXPECT_EQ(pwrite(fileno(file.get()), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
 
-  // What is before chunk `end` of the target is the text.
+  // The target before chunk `end` is the text.
   void expect_text_before(std::size_t end) {
     test::Bytes got(end * len);
     EXPECT_EQ(pread(fileno(back_.get()), got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));

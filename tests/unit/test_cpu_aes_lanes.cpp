@@ -39,7 +39,7 @@ struct Form {
   }
 };
 
-// What the engine has for this processor, and the form of AVX-512 in vectors of 128 bits.
+// The engine's lanes for this processor, and the form of AVX-512 in vectors of 128 bits.
 std::vector<Form> forms() {
   std::vector<Form> all;
   if (Libcrypto::is_here()) all.push_back({});
@@ -134,7 +134,7 @@ TEST_P(CpuAesLanes, CountersWrap) {
   }
 }
 
-// What tiles of a long message are: pieces that begin in the middle.
+// Tiles of a long message: pieces that begin in the middle.
 TEST_P(CpuAesLanes, GoOnInTheMiddle) {
   SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(33);

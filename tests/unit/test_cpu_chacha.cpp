@@ -39,7 +39,7 @@ void expect_equal(const RunAead& run, bool computes_tags) {
   }
 }
 
-// What the engine has for this processor, and the form of AVX-512 as the manual defines it.
+// The engine's lanes for this processor, and the form of AVX-512 as the manual defines it.
 std::vector<const cpu::ChaChaLanes*> all_codes() {
   const auto list = cpu::chacha_lanes_list();
   std::vector<const cpu::ChaChaLanes*> codes(list.begin(), list.end());

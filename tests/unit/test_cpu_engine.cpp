@@ -61,7 +61,7 @@ TEST(CpuEngine, AppliesPkcs7) {
         if (in_place) sample.alias();
         expect_right(sample);
       }
-      // The padding alone in a tile of its own, and not.
+      // Only the padding in a tile of its own, and not.
       for (const std::size_t len : {2 * tile - 1, 2 * tile, 2 * tile + 1}) {
         if (!algorithm.parallel(Direction::encrypt)) continue;
         Sample sample(random, algorithm, Direction::encrypt, len, Padding::pkcs7);

@@ -22,7 +22,7 @@ using namespace test;
 constexpr std::size_t most_len = 4096;
 constexpr std::size_t places = 64;  // a text begins at one of them: past a line of the cache they come again
 
-// What GCM makes of the first bytes of a text and of an AAD, for any number of them: the key stream by the reference
+// GCM's result for the first bytes of a text and of an AAD, for any number of them: the key stream by the reference
 // engine, the hash block by block, from any J0.
 class GcmByLength {
  public:

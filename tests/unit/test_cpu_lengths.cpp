@@ -78,7 +78,7 @@ std::vector<SivForm> siv_forms() {
 
 class CpuGcmSivLengths : public testing::TestWithParam<SivForm> {
  protected:
-  // A ciphertext that is decrypted with a tag that is not its own. What the reference makes of it begins with what it
+  // A ciphertext that is decrypted with a tag that is not its own. The reference's result begins with what it
   // makes of its beginnings.
   struct Unchecked {
     Unchecked(std::mt19937& random, const char* name, std::size_t len, const Bytes& counter)

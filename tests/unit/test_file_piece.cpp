@@ -134,7 +134,7 @@ TEST(FilePiece, WhetherChunksAreWhole) {
   EXPECT_FALSE(ChunkRooms(c.chunks).are_whole());
 }
 
-// What a column holds where another thread changed it after the check.
+// The content of a column that another thread changed after the check.
 TEST(FilePiece, AChunkThatNoLongerFitsIsRefused) {
   const auto refused = [](auto&& change) {
     Columns c;

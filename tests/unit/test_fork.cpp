@@ -203,7 +203,7 @@ TEST(Batch, TheChildOfAForkIsTold) {
             0);
 }
 
-// A batch that still runs, as far as the child can know: its thread is in the parent alone.
+// A batch that still runs, as far as the child can know: its thread is only in the parent.
 TEST(Batch, TheChildOfAForkDoesNotWaitForTheParentsThread) {
   if (!forks_beside_threads) GTEST_SKIP() << why_skipped;
   std::mt19937 random(1);
@@ -242,7 +242,7 @@ bool run_sample(std::string_view engine, std::string_view algorithm, Direction d
   return results[0].status == expected && results[1].status == expected;
 }
 
-// What is made once: the lists, tuning, self-tests, thread pool, libcrypto and its ciphers, and what of two is faster.
+// Made once: the lists, tuning, self-tests, thread pool, libcrypto and its ciphers, and what of two is faster.
 bool use_everything() {
   const std::vector<std::uint8_t> key(32, 1);
   return run_sample("auto", "aes-128-gcm", Direction::encrypt, 40000) &&

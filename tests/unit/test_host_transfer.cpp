@@ -30,7 +30,7 @@ struct Machine {
 constexpr std::array<Machine, 4> machines{{{false, 1}, {true, 1}, {false, 2}, {true, 2}}};
 const std::span<const Machine> all_machines(machines), one_device = all_machines.first(2);
 
-// What must come out of samples, by the reference engine.
+// The expected results of samples, by the reference engine.
 struct Expected {
   explicit Expected(const std::deque<Sample>& samples) : statuses(samples.size(), Status::ok) {
     std::vector<Message> messages;
@@ -275,7 +275,7 @@ TEST(HostTransfer, PageLockedMemoryIsNotCopiedByTheHost) {
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 8 * piece_len);
   Status status = Status::ok;
   run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
-  EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // device memory alone
+  EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // only device memory
 }
 
 // Each text has a place of its own, with its tag after it: the device itself reads and writes them there.
@@ -307,7 +307,7 @@ TEST(HostTransfer, ShortTextsGoStraightFromAndToPageLockedMemory) {
   EXPECT_TRUE(engine.balanced());
 }
 
-// From pageable memory to page-locked memory: the cores pack texts on the way in alone. Tags come back either way.
+// From pageable memory to page-locked memory: the cores pack texts only on the way in. Tags come back either way.
 TEST(HostTransfer, TextsFromPageableMemoryAreScattered) {
   std::mt19937 random(15);
   constexpr std::size_t count = 8, len = 2000, tag_len = 16;

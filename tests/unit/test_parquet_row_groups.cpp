@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row groups found in a footer and written anew without encryption; footers that lie.
+// Row groups found in a footer and rewritten without encryption; footers that lie.
 #include "parquet/row_groups.hpp"
 #include "parquet_support.hpp"
 

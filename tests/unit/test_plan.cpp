@@ -88,7 +88,7 @@ std::deque<Sample> mixed_payload(std::mt19937& random) {
   return samples;
 }
 
-// What the order of a plan says, without the numbers of its messages.
+// The order of a plan, without the numbers of its messages.
 std::vector<std::size_t> shape_of(const Plan& plan) {
   std::vector<std::size_t> shape{plan.concurrent};
   for (const Group& group : plan.groups) {

@@ -145,7 +145,7 @@ TEST(RandomRange, HasNoBias) {
   }
 }
 
-// A rejected word is followed by those of its own blocks, in order.
+// A rejected word is followed by the words of its own blocks, in order.
 TEST(RandomRange, TakesFurtherWordsOfItsOwn) {
   const StreamKey key = make_key(StreamCipher::chacha20);
   const ChaChaStream stream = key.chacha();
@@ -238,7 +238,7 @@ TEST(RandomDistribution, PairsOfNormalsAreIndependent) {
   EXPECT_LT(std::abs(squares), 4.9 * 2 * std::sqrt(200000.0));
 }
 
-// The functions against those of the C library, in the type above.
+// The functions against the C library's, in the type above.
 TEST(RandomElementary, IsAccurate) {
   for (std::uint32_t i = 0; i < 100000; ++i) {
     const std::uint32_t word = i * 2654435761u;

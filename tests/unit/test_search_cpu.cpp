@@ -138,7 +138,7 @@ std::string name_of(const testing::TestParamInfo<CipherInfo>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Ciphers, CpuSearch, testing::ValuesIn(cipher_list), name_of);
 
-// Spaces of more than a block, with every key bit in the loop or among the lanes once: the planted key alone is found.
+// Spaces of more than a block, with every key bit in the loop or among the lanes once: only the planted key is found.
 TEST(CpuSearchBlocks, EveryLaneLoopAndKeyBit) {
   for (const CipherInfo& info : cipher_list) {
     Random random{std::mt19937_64(info.key_len + 2)};

@@ -82,7 +82,7 @@ TEST(Select, MixedBatchesAddUp) {
   EXPECT_EQ(choose_where(parts, false, &table).where, Where::cpu);
 }
 
-// What is slow to start loses short texts, however fast it is later.
+// An engine that is slow to start loses short texts, however fast it is later.
 TEST(Select, FollowsTheMeasuredCurve) {
   RateTable table = plain_table();
   Rates& rates = table.at(find_algorithm("aes-128-ctr"), Direction::encrypt);
@@ -130,7 +130,7 @@ TEST(Select, ALoneSerialMessageIsNotShared) {
   EXPECT_EQ(choose_where({&many, 1}, true, &table).where, Where::both);
 }
 
-// What was measured on messages of 4 KiB holds for those, and for longer ones; shorter ones cost more.
+// Rates measured on messages of 4 KiB hold for those, and for longer ones; shorter ones cost more.
 TEST(Select, ShortMessagesCostWhatTheMeasuredOnesDidNot) {
   Cost measured = cost(1e-6, 2e-7, 10e9);
   measured.message_len = 4096;
@@ -151,7 +151,7 @@ TEST(Select, MixedBatchesStayWhole) {
   EXPECT_EQ(choose_where(parts, true, &table).where, Where::device);
 }
 
-// What the environment says is put back.
+// The environment is put back.
 class ForcedEngine {
  public:
   explicit ForcedEngine(const char* name) {
@@ -193,7 +193,7 @@ TEST(Select, AsksADeviceOnlyWhenItIsMeant) {
     EXPECT_FALSE(may_use_device("auto", among));
     EXPECT_FALSE(may_use_device("", among));
     EXPECT_EQ(device.asked, 0);
-    EXPECT_TRUE(may_use_device("host-device", among));  // the environment overrides `auto` alone
+    EXPECT_TRUE(may_use_device("host-device", among));  // the environment overrides only `auto`
   }
   const ForcedEngine forced("host-device");
   EXPECT_TRUE(may_use_device("auto", among));

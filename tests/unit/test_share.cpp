@@ -40,7 +40,7 @@ std::vector<Message> messages_of(std::deque<Sample>& samples) {
   return messages;
 }
 
-// What must come out, as `engine` has it.
+// The expected result, as `engine` has it.
 struct Expected {
   Expected(std::deque<Sample>& samples, Engine& engine) : statuses(samples.size(), Status::ok) {
     std::vector<Message> messages;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes in runs is sorted as std::sort does it, whether the runs lie apart or not.
+// Data in runs are sorted as std::sort does it, whether the runs lie apart or not.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -96,7 +96,7 @@ TEST(Tuning, ChoicesHoldUntilTheyAreReplaced) {
   use_tuning(tuning);
   EXPECT_EQ(in_use("slots").first, "4");
   EXPECT_EQ(in_use("slots").second, "measured on this machine");
-  EXPECT_EQ(in_use("piece_MiB").first, "8");  // there is no 3
+  EXPECT_EQ(in_use("piece_MiB").first, "8");  // 3 is not a choice
   EXPECT_EQ(choose_transfer_settings(std::size_t{1} << 30, 1).slots, 4u);
   use_tuning({});
   EXPECT_EQ(in_use("slots").first, "8");

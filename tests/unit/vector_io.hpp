@@ -12,7 +12,7 @@ namespace warpcipher::test {
 // Called before the system does it. Returns 0 to go on, or errno, with which the call fails.
 using BeforeVectorIo = int (*)(const iovec* vectors, int count, off_t offset);
 
-// nullptr: the system's alone.
+// nullptr: only the system's.
 inline std::atomic<BeforeVectorIo> before_preadv{nullptr}, before_pwritev{nullptr};
 
 }  // namespace warpcipher::test

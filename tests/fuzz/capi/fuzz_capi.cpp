@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the C ABI's argument checks: whatever the arguments, no call may read or write outside the memory that they
 // describe, write anything when it refuses them, or release a text whose tag does not match. Run it under ASan and
-// UBSan: each buffer is an allocation of its own, exactly as long as the call is told.
+// UBSan: each buffer is an allocation of its own, exactly as long as the call says.
 //
 // The harness never tells a lie that C cannot check (a length longer than its memory, but one that no memory has; a key
 // that was freed).
@@ -41,7 +41,7 @@ void fuzz_run(Input& input) {
     }
   }
   if (status != WC_OK || count == 0) return;
-  // What was encrypted decrypts again, and a tag with one bit changed does not.
+  // A ciphertext decrypts again, and a tag with one bit changed does not.
   for (std::size_t i = 0; i < count; ++i) {
     if (!parts[i].encrypts) continue;
     const std::size_t len = results[i].written;

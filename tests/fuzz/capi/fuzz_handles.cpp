@@ -10,7 +10,7 @@ struct BatchFree {
 
 }  // namespace
 
-// The calls of a batch in any order, with handles that are missing. What is freed at the end may be at work.
+// The calls of a batch in any order, with handles that are missing. A handle that is freed at the end may be at work.
 void fuzz_batch(Input& input) {
   const std::vector<AnyKey> keys = any_keys(input);
   std::vector<Parts> parts(8);

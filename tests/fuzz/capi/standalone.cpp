@@ -5,7 +5,7 @@
 //   fuzz_capi                     RUNS inputs from SEED (environment; 20000 and 1 by default)
 //   fuzz_capi FILE...             these inputs, to look at what a fuzzer found
 //
-// An input is random bytes, or the one before with some bytes changed. What was running when the process dies is in
+// An input is random bytes, or the one before with some bytes changed. The input that runs when the process dies is in
 // crash-input.
 #include <csignal>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread of the emulated GPU runs on: a stack of its own, left and entered again by one switch. On x86-64 the
+// The context of a thread of the emulated GPU: a stack of its own, left and entered again by one switch. On x86-64 the
 // switch is our own code: swapcontext makes two system calls for the signal mask and, under AddressSanitizer, forgets a
 // whole stack each time. That took two thirds of the conformance test.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the lab's variants share: device memory between guards, random bytes, and one function a paper.
+// Shared by the tests of the lab's variants: device memory between guards, random bytes, and one function a paper.
 #pragma once
 
 #include <cstdint>

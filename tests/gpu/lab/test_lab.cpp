@@ -85,7 +85,7 @@ Bytes run(const Call& call, const Bytes& in, std::size_t out_len) {
   job.run({source.data(), in.size(), target.data(), out_len}, nullptr);
   if (on_gpu) must(cudaDeviceSynchronize());
   if (source.content() != in) throw Error(Status::engine_failure, "changed its input");
-  if (on_gpu && job.facts().empty()) throw Error(Status::engine_failure, "tells no facts");
+  if (on_gpu && job.facts().empty()) throw Error(Status::engine_failure, "gives no facts");
   return target.content();
 }
 

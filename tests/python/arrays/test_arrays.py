@@ -148,7 +148,7 @@ def test_batch() -> None:
 
 
 class HostTensor:
-    """A library of its own, seen through DLPack alone."""
+    """A library of its own, seen only through DLPack."""
 
     def __init__(self, array: Any, device: tuple[int, int] = (1, 0), versions: bool = True) -> None:
         self.array, self.device, self.versions = array, device, versions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arrays hold: numbers are taken as their bytes; Python objects, text and pointers are
+"""Contents of arrays: numbers are taken as their bytes; Python objects, text and pointers are
 refused, whatever they are given as. Their bytes are addresses, or this machine's way to store
 text."""
 
@@ -22,7 +22,7 @@ KEY, IV = bytes(16), bytes(16)
 
 
 class Interface:
-    """Claims to lie on a GPU, by the CUDA array interface alone. Refused before it is followed."""
+    """Claims to lie on a GPU, only by the CUDA array interface. Refused before it is followed."""
 
     def __init__(self, kind: str) -> None:
         self.__cuda_array_interface__ = {
@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 if hasattr(np.dtypes, "StringDType"):
     REFUSED["strings"] = lambda: np.array(["a"], np.dtypes.StringDType()), "text|Python objects"
 
-# A name is no content: 'O', 'u' and 'P' are only letters there.
+# A name is not content: 'O', 'u' and 'P' are only letters there.
 TAKEN: dict[str, Callable[[], Any]] = {
     **{
         kind: (lambda kind=kind: np.zeros(16 // np.dtype(kind).itemsize, kind))  # type: ignore[misc]

@@ -59,7 +59,7 @@ def open_tensor(
     fails: bool = False,
     stream_fails: bool = False,
 ) -> Any:
-    """What the native module makes of a tensor that a library describes so."""
+    """The native module's view of a tensor that a library describes so."""
     extents = (ctypes.c_int64 * len(shape))(*shape)
     steps = None if strides is None else (ctypes.c_int64 * len(strides))(*strides)
 

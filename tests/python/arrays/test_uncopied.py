@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds a key, or has a state of its own, is neither copied nor pickled: docs/python.md."""
+"""Objects with a key or a state of their own are neither copied nor pickled: docs/python.md."""
 
 from __future__ import annotations
 

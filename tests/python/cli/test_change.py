@@ -81,7 +81,7 @@ def test_file_that_is_cut_to_nothing(tmp_path: Path, format_name: str) -> None:
         run("keygen", "--format", "age", "key", cwd=tmp_path)
     else:
         make_key(tmp_path)
-    # What follows the first pieces is copied, and pieces are longer where there are more cores.
+    # All after the first pieces is copied, and pieces are longer with more cores.
     size = 4 * PIECE_SIZE
     plain = os.urandom(size)
     (tmp_path / "a").write_bytes(plain)

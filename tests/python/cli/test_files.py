@@ -103,7 +103,7 @@ def test_symbolic_link_as_output_is_written_through(
 
 
 def test_links_to_an_input_or_to_each_other_are_no_outputs(tmp_path: Path) -> None:
-    """What is written through would be lost."""
+    """An input that is written through a link would be lost."""
     make_key(tmp_path)
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"text")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`info`, `completion`, `--version` and `--help`: what a user and a program are told."""
+"""`info`, `completion`, `--version` and `--help`: what a user and a program see."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_whole_command_line_in_one_process(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_start_imports_little(tmp_path: Path) -> None:
-    """What takes long to import is imported by what uses it."""
+    """Slow imports happen only where they are used."""
     script = (
         "import sys, warpcipher.cli; print([m for m in sys.modules if m.split('.')[0] in "
         "('tqdm', 'numpy', 'cryptography') or m.startswith('warpcipher.formats')])"
@@ -253,7 +253,7 @@ def test_completion_script(tmp_path: Path, shell: str) -> None:
 
 
 def complete(*words: str, cwd: Path) -> list[str]:
-    """What bash would offer for the last word."""
+    """The words that bash would offer for the last one."""
     environment = {
         **os.environ,
         "_WARPCIPHER_COMPLETE": "bash_complete",

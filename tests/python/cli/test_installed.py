@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed beside the program: its man page and the completion of shells."""
+"""Files installed beside the program: its man page and the completion of shells."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trees refuse: manifests that lie, formats that bind no blocks, entries that became of
+"""Trees refuse: manifests that lie, formats that bind no blocks, entries that became of
 another kind, links in the place of a user's files."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_the_size_of_the_manifest_is_that_of_the_plaintext(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("value", ["[" * 100_000, "1", '1, "other": 2', "1e400"])
 def test_a_line_of_a_manifest_that_lies(tmp_path: Path, value: str) -> None:
-    """A file in its place is opened by its line of the manifest alone."""
+    """A file in its place is opened only by its line of the manifest."""
     make_tree(tmp_path)
     run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
     key, place = (tmp_path / "key").read_bytes(), tmp_path / "o" / tree_names.NAME

@@ -30,7 +30,7 @@ def optional(**_: Any) -> None:
 
 
 def read(kind: type[click.Command], args: list[str], command: click.Command = encrypt) -> Any:
-    """What the command gets; for an error its kind."""
+    """The values that the command gets; for an error its kind."""
     context = click.Context(command, info_name="encrypt", resilient_parsing=False)
     try:
         left = kind.parse_args(command, context, list(args))

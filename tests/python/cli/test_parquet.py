@@ -113,7 +113,7 @@ def test_rekey_in_place(folder: Path) -> None:
         (("t.parquet", "./t.parquet"), "would both become"),
     ):
         assert says in run(*command, *options, cwd=folder, expect=2).stderr.decode()
-    # A key is no table: neither is replaced.
+    # A key is not a table: neither is replaced.
     (folder / "key.parquet").write_bytes(KEY)
     command = ("parquet", "rekey", "--key", "key.parquet", "--new-key", "new", "key.parquet")
     assert b"the key file, which is never" in run(*command, cwd=folder, expect=2).stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command writes, opened by pyca, Tink and openssl, and theirs by the command."""
+"""Files of the command, opened by pyca, Tink and openssl, and theirs by the command."""
 
 from __future__ import annotations
 

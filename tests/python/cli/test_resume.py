@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that were interrupted and go on: the result is that of one run; nothing is done twice, and
+"""Jobs that were interrupted and go on: the result is as of one run; nothing is done twice, and
 nothing is replaced that an earlier run did not make."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ MOMENTS = [
 
 
 def console_script() -> list[str]:
-    """What pip makes of the line in pyproject.toml."""
+    """The script that pip makes of the line in pyproject.toml."""
     found = re.search(r'^warpcipher = "([\w.]+):(\w+)"$', PROJECT.read_text(), re.MULTILINE)
     assert found is not None
     module, function = found.groups()

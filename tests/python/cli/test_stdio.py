@@ -57,7 +57,7 @@ def test_messages_that_cannot_be_written_change_nothing(folder: Path, errors: st
     done = shell(line, cwd=folder, expect=3)
     assert (folder / "a").read_bytes() == b"text"
     assert json.loads(done.stdout)["failures"][0]["exit_code"] == 3
-    # Errors of use, which click tells of, and success.
+    # Errors of use, which click reports, and success.
     shell(f'"$@" encrypt --no-such-option {errors}', cwd=folder, expect=2)
     shell(f'"$@" encrypt --force --key key a {errors}', cwd=folder, expect=0)
     shell(f'"$@" info --engines --json {errors}', cwd=folder, expect=0)

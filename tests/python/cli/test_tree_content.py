@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tree keeps: names, times, modes, links, holes; and who else reads it. Peers reproduce the
+"""A tree keeps: names, times, modes, links, holes; and who else reads it. Peers reproduce the
 contexts."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels run, and why, as a user is told. The choices: tests/unit/test_choice.cpp."""
+"""Which kernels run, and why, as a user sees it. The choices: tests/unit/test_choice.cpp."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
 
 
 def forced(choices: str) -> subprocess.CompletedProcess[str]:
-    """What a new process says about a batch with choices that the environment forces."""
+    """A new process's answer about a batch with choices that the environment forces."""
     script = (
         "from warpcipher import tuning\n"
         "found = tuning.explain('aes-128-gcm', device='h200')\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nvcc made of the AES kernels for sm_90, held against the code that was measured.
+"""The code of nvcc for the AES kernels on sm_90, held against the code that was measured.
 
 A change of the sources or of the compiler that spills registers or adds work to a hot loop shows
 here, without a GPU. Where it is meant, and measured (docs/performance.md), the new counts are
@@ -136,7 +136,7 @@ def test_hot_loop(mode: str) -> None:
 
 @pytest.mark.parametrize("aligned", PLACES)
 def test_ghash_by_warpgroups(aligned: bool) -> None:
-    """384 threads keep 64 counts and 64 words of text each in registers; those of texts at any
+    """384 threads keep 64 counts and 64 words of text each in registers; kernels of texts at any
     address spill a few words."""
     kernels = resources("sm_90a")
     found = [kernel for kernel in kernels if "hash_chunks_by_warpgroup" in kernel]
@@ -184,7 +184,7 @@ def test_hybrid_warps_of_batches(
 
 def test_hybrid_warps_of_packed_messages() -> None:
     """Two words of a tile are kept outside the hot loops. Those of logic have moves: the S-box of
-    the last round is that of the others."""
+    the last round is the same as of the others."""
     name, code = hybrid_packed_kernel()
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] <= 8

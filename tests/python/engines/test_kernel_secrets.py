@@ -40,7 +40,7 @@ ROUND_KEYS = {
     "RowPlanning": 212,
 }
 SCHEDULE_LEN = 240
-# What follows the schedule in a CounterSource and a TextSource (aes/hybrid_source.hpp): up
+# The fields after the schedule in a CounterSource and a TextSource (aes/hybrid_source.hpp): up
 # to four bytes of nothing, and masks for each round.
 SLICED_COUNTER_LEN = 4 + 11 * 128
 SLICED_TEXT_LEN = 4 + 13 * 128
@@ -63,7 +63,7 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
 
 @cache
 def packed_kernels() -> dict[str, str]:
-    """Those of short messages by tables alone, and of ends of messages: names by tables, rounds,
+    """Kernels of short messages only by tables, and of ends of messages: names by tables, rounds,
     source of keys, end of counters, and which arrays of messages it is given."""
     found = {}
     for name in resources():
@@ -184,7 +184,7 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_text(mode: st
 
 @pytest.mark.parametrize("mode", RECORDED)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank(mode: str) -> None:
-    """Constant time as far as the code tells: secret_flow.py says what is looked for."""
+    """Constant time as far as the code shows: secret_flow.py says what is looked for."""
     name = unrolled(10)[mode]
     source = next(source for source in ROUND_KEYS if source in name)
     flow = follow(
@@ -308,7 +308,7 @@ def test_leaks_of_batches_are_found() -> None:
 
 
 def test_what_guards_write_is_followed() -> None:
-    """What both guards of a predicate have written counts, and what was there before does not: 0x40
+    """Values that both guards of a predicate wrote count, and earlier values do not: 0x40
     and 0x90 are right, 0x60 is a leak. So it is where a branch decides: 0xd0 is right, and 0x110,
     where the predicate has changed in between, is not."""
     flow = Flow(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `auto` decides by, as a user sees it. The decision itself: tests/unit/test_select.cpp."""
+"""The basis of `auto`, as a user sees it. The decision itself: tests/unit/test_select.cpp."""
 
 from __future__ import annotations
 

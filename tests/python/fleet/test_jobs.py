@@ -198,7 +198,7 @@ def test_decrypted_outputs_without_a_journal(store: StepStore, there: Path) -> N
 def test_killed_a_hundred_times(
     store: StepStore, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is that of one run, and the last report says so."""
+    """The result is the same as of one run, and the last report says so."""
     monkeypatch.setattr(journal, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(journal, "SHARE", 0)
     seed = random.randrange(1 << 30)
@@ -499,7 +499,7 @@ def test_a_file_that_vanishes_while_a_folder_is_listed(
 
 
 def test_room_after_objects_that_changed() -> None:
-    """What is done leaves as much as it took, though it is another version."""
+    """A finished object leaves as much room as it took, though it is another version."""
 
     class Shorter:
         def do(self, sealed: Any, item: Item, entry: Any, ready: Any, stopped: Any) -> Outcome:

@@ -133,7 +133,7 @@ def test_killed_at_random(
     suffix: str,
     in_place: str,
 ) -> None:
-    """The result is that of one run, and the last report says so."""
+    """The result is the same as of one run, and the last report says so."""
     monkeypatch.setattr(tree_parts, "PART", 3 if "parts" in in_place else tree_parts.PART)
     do("encrypt", "step://in", "-o", "step://tree", "--key", "key")
     tree = {path: data for path, (data, _, _) in store.objects.items() if path.startswith("tree/")}

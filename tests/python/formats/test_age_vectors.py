@@ -100,7 +100,7 @@ def test_vector(name: str, decrypt) -> None:
 
 
 # The last chunk of these is authentic as one in the middle, or one in the middle as the last. age
-# gives it out and fails then; it does not come out here, where the size tells which it must be.
+# gives it out and fails then; it does not come out here, where the size says which it must be.
 KEPT_BACK = {
     "armor_garbage_encoded",
     "stream_no_final_full",

@@ -116,7 +116,7 @@ def test_changes_are_refused() -> None:
     for size in (0, 4, 8, 20, 35, 137, len(data) - 1):
         with pytest.raises((wc.InvalidTag, FormatError)):
             decrypt(data[:size], key)
-    # What the specification leaves to whoever knows the length.
+    # Cases that the specification leaves to whoever knows the length.
     assert decrypt(data[:136], key) == paint(100)
 
 

@@ -326,7 +326,7 @@ def test_an_exception_of_progress_leaves_no_plaintext_in_buffers_and_ends_the_ru
 def test_calls_are_short_also_where_a_disk_gets_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Progress is told after each call: it must not stay as long as while the disk was fast."""
+    """Progress is reported after each call: it must not stay as long as while the disk was fast."""
     now = 0.0
     calls: list[tuple[int, float]] = []  # bytes and seconds of each
 

@@ -110,7 +110,7 @@ def test_each_call(case: Case, encrypts: bool, kind: str, monkeypatch: pytest.Mo
 
 
 def test_every_thread_of_a_stream_is_counted() -> None:
-    """The check of the fixture sees those of a stream that runs."""
+    """The check of the fixture sees threads of a stream that runs."""
     seen: list[int] = []
 
     class Counting(io.BytesIO):

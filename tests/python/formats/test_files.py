@@ -48,7 +48,7 @@ class Calls(io.RawIOBase):
         return wrong[0] if wrong else self.inner.seek(place, whence)
 
 
-# What a method that moves n bytes answers, and what the error says of it.
+# Answers of a method that moves n bytes, and what the error says of it.
 NEVER: dict[str, tuple[Callable[[int], Any], type[Exception], str]] = {
     "-1": (lambda n: -1, OSError, "returned -1: expected"),
     "-n": (lambda n: -n, OSError, r"returned -\d+: expected"),
@@ -134,7 +134,7 @@ def test_a_file_that_ends_early_is_told_from_one_that_errs() -> None:
 
 
 def test_numbers_of_other_types() -> None:
-    """What has __index__ is a number, NumPy's among them; a bool is one in Python."""
+    """Objects with __index__ are numbers, NumPy's among them; a bool is one in Python."""
 
     class Number:
         def __index__(self) -> int:
@@ -198,7 +198,7 @@ def blocks(file: Steps) -> int:
 
 
 def threads() -> list[str]:
-    """Those of a stream: those that read tables stay."""
+    """Threads of a stream: threads that read tables stay."""
     names = ("warpcipher-cipher", "warpcipher-writer")
     return [one.name for one in threading.enumerate() if one.name in names]
 

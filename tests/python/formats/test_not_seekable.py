@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read at any place is a regular file: a FIFO, a socket or a terminal under its name is an
+"""Only a regular file is read at any place: a FIFO, a socket or a terminal under its name is an
 error at once, and nothing waits for a program that never writes."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FILES = {
     "parquet.inspect": "t",
     "KmsKeys": Path(material_path("t")).name,
 }
-"""What each of these opens of table or model `t`."""
+"""The way that each of these opens table or model `t`."""
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])

@@ -44,7 +44,7 @@ def decrypt(algorithm: str, sealed: bytes, options: Options | None = None) -> by
 
 
 def one_message(algorithm: str, plain: bytes) -> bytes:
-    """What the message API makes of the whole, PKCS#7 added for ECB and CBC."""
+    """The message API's result for the whole, PKCS#7 added for ECB and CBC."""
     options = options_of(algorithm)
     padding = "pkcs7" if algorithm.endswith(("-ecb", "-cbc")) else None
     cipher = wc.Cipher(algorithm, key_of(algorithm), padding=padding)

@@ -329,7 +329,7 @@ def test_formats_take_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def kek() -> Any:
-    """What a KMS's client gives: an Aead of Tink."""
+    """The result of a KMS's client: an Aead of Tink."""
     tink = pytest.importorskip("tink")
     from tink import aead
 

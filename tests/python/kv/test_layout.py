@@ -32,7 +32,7 @@ def tensor(*shape: int, dtype: str = "bfloat16") -> Any:
         ([tensor(6, 4096)[:, :1024], tensor(12, 512)[::2]], 0, 1024),
         ([tensor(2, 6, 4, 16, 64).transpose(2, 3)], 1, None),  # pieces of 128 bytes
         ([tensor(6, 3, 5, 7)], 0, None),
-        ([tensor(6, 16, 33)], 0, None),  # 1056 is no multiple of 64
+        ([tensor(6, 16, 33)], 0, None),  # 1056 is not a multiple of 64
         ([tensor(6, 1 << 20), tensor(6, 512)], 0, 1024),
         ([tensor(6, 1 << 23), tensor(6, 512)], 0, None),  # too many
     ],

@@ -231,7 +231,7 @@ def test_options(make: Any, tmp_path: Path) -> None:
 
 
 class Memory:
-    """What LMCache's wrapper asks of its manager of host memory."""
+    """The calls of LMCache's wrapper to its manager of host memory."""
 
     def reserve_write(self, keys: list[Any], is_temporary: Any, layout_desc: Any, tag: str) -> Any:
         made = [memory_object(layout_desc.shapes[0]) for _ in keys]

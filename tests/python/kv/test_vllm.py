@@ -25,7 +25,7 @@ WIDE, NARROW, GPU_BLOCKS, PER_CHUNK, CHUNKS = 96, 40, 10, 2, 4
 
 
 def stand_in() -> dict[str, ModuleType]:
-    """What warpcipher.kv.vllm takes from vLLM, as vLLM has it."""
+    """The names that warpcipher.kv.vllm takes from vLLM, as vLLM has them."""
 
     class BlockIds:
         def __init__(self, block_ids: list[int]) -> None:

@@ -74,7 +74,7 @@ def test_png(small: bench.Report) -> None:
 
 
 def on_a_gpu(small: bench.Report) -> bench.Report:
-    """Some rows as if of GPU memory, with other rates, and those of the host."""
+    """Some rows as if of GPU memory, with other rates, and the host's."""
     rows = [
         replace(
             row,
@@ -108,7 +108,7 @@ def test_pictures_stand_for_each_place_and_have_no_bars(small: bench.Report) -> 
 
 
 def test_a_quick_run_has_the_bounds_of_a_long_one() -> None:
-    """What is copied is as long in both: in a quick run it once fitted the cache."""
+    """The copy is as long in both: in a quick run it once fitted the cache."""
     settings = [bench.Settings(quick=quick, repetitions=1).effective() for quick in (False, True)]
     found = [bounds.of_host(effective, 1 << 20).measured.split(" in ")[0] for effective in settings]
     assert found[0] == found[1]
@@ -142,7 +142,7 @@ def test_the_text_that_is_checked_has_room_where_caches_are_small() -> None:
 
 
 def test_a_run_leaves_no_cycles() -> None:
-    """What it holds goes in order when it ends: device memory before the stream it is freed on."""
+    """At its end it frees in order: device memory before the stream it is freed on."""
     settings = bench.Settings(
         algorithms=("aes-128-ctr", "aes-128-cbc", "aes-128-gcm"),
         directions=bench.DIRECTIONS,

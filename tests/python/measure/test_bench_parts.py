@@ -85,7 +85,7 @@ def test_work_is_that_of_the_standards() -> None:
 
 
 def test_what_a_kernel_exceeds_did_not_limit_it() -> None:
-    """Hybrid kernels exceed what tables alone allow; kernels of tables alone are limited by it."""
+    """Hybrid kernels exceed the bound of tables; kernels with only tables are limited by it."""
     rates = {"dram": 4000.0, "shared": 32.0, "logic": 64.0}
     known = {
         name: bounds.Bound(name, bounds.Spread(rate, rate, rate, 1), "", "")

@@ -48,7 +48,7 @@ def test_page_has_its_pictures(name: str) -> None:
 
 
 def test_published_rates_are_read_in_gigabytes() -> None:
-    """The papers' 35.2 Gbit/s and 6914 Mbit/s; what is no rate stays."""
+    """The papers' 35.2 Gbit/s and 6914 Mbit/s; what is not a rate stays."""
     iwai, harrison = published.load("iwai2012"), published.load("harrison2008")
     assert iwai["table5"]["gb_per_s"]["16-shared-shared-registers"] == pytest.approx(4.4)
     assert iwai["overlapped"]["hidden"] == 0.65
@@ -273,7 +273,7 @@ def test_command_writes_files(tmp_path: Path) -> None:
     run(*QUICK, "--out", "new/results", cwd=tmp_path)
     assert {"billava2022.md", "billava2022.json", "billava2022-time.png"} <= names(folder)
     before = (folder / "billava2022.md").read_bytes()
-    # What exists is told before anything is measured.
+    # Existing files are reported before anything is measured.
     run("lab", "timeline", "billava2022", "--out", "new/results", cwd=tmp_path, expect=2)
     assert (folder / "billava2022.md").read_bytes() == before
     assert "timeline.md" not in names(folder)

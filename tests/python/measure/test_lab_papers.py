@@ -22,7 +22,7 @@ from warpcipher_measure.papers import harrison2008_payloads, quirem2013, yang200
 
 
 def _encrypt(asked: Asked) -> bytes:
-    """ECB, or CTR where there is an IV."""
+    """ECB, or CTR with an IV."""
     mode = "ctr" if asked.iv else "ecb"
     cipher = wc.Cipher(f"aes-{8 * len(asked.key)}-{mode}", asked.key, engine="cpu")
     return cipher.encrypt(asked.text, iv=asked.iv or None)
@@ -62,7 +62,7 @@ def _harrison(asked: Asked) -> bytes:
 
 
 def _reads(asked: Asked) -> bytes:
-    """What the CPU's reads give."""
+    """The result of the CPU's reads."""
     pattern = 2 if asked.variant.endswith("random") else 0 if "constant" in asked.variant else 1
     parameters = {**asked.parameters, "pattern": pattern}
     job = _native.Job("harrison2008", "read-cpu", b"", b"", parameters, 0)

@@ -258,7 +258,7 @@ def test_the_counter_of_chacha20_ends_and_does_not_wrap(engine: str) -> None:
 
 
 def test_a_batch_with_forged_tags() -> None:
-    """Those alone fail, and their outputs are zeros."""
+    """Only those fail, and their outputs are zeros."""
     for name in ("chacha20-poly1305", "xchacha20-poly1305", "aes-128-gcm-siv", "aes-256-gcm-siv"):
         info = next(info for info in wc.algorithms() if info.name == name)
         key = painted("key", info.key_size)

@@ -361,7 +361,7 @@ def test_no_messages() -> None:
 
 
 def test_results_of_a_good_batch_are_not_fetched_to_say_so() -> None:
-    """Millions would take longer than the batch. What is asked for is there all the same."""
+    """Millions would take longer than the batch. The result is there all the same."""
     fetched: list[bool] = []
 
     def fetch() -> bytes:

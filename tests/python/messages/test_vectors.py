@@ -168,9 +168,9 @@ def test_checker_notices_a_byte_too_far() -> None:
     after = image.after(image.before)
     image.check(after)
     end = image.slots[0].out_start + image.slots[0].out_size
-    with pytest.raises(AssertionError, match="is no output"):
+    with pytest.raises(AssertionError, match="is not output"):
         image.check(flipped(after, end))
-    with pytest.raises(AssertionError, match="is no output"):
+    with pytest.raises(AssertionError, match="is not output"):
         image.check(flipped(after, image.slots[0].in_start))
 
 

@@ -74,7 +74,7 @@ sys.exit(status)
 
 
 def test_the_child_of_a_fork_exits_in_silence() -> None:
-    """What the parent's other threads held at the fork nobody lets go of in the child."""
+    """Locks that the parent's other threads held at the fork are never released in the child."""
     done = subprocess.run(
         [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an import of the package loads, and what the package offers."""
+"""The modules that an import of the package loads, and the names it offers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing the package more than once in a process: anew, in subinterpreters, without the lock."""
+"""Imports of the package more than once a process: again, in subinterpreters, without the lock."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_anew() -> None:
         "    import warpcipher as again\n"
         "    assert again is not first and again._native is not first._native\n"
         "    check(again); check(first)\n"
-        # What one raises the other catches, and what one makes the other takes.
+        # Each catches the other's errors, and takes the other's objects.
         "    assert again.InvalidTag is first.InvalidTag and again.Key is first.Key\n"
         "    again.Cipher('aes-128-ctr', first.Key('aes-128-ctr', bytes(16)))\n"
         "del again, first; import gc; gc.collect()\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's type checker sees: the type of each result, and no Any."""
+"""A user's type checker sees the type of each result, and no Any."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ REFUSED = (
 
 
 def check(program: str, folder: Path) -> list[tuple[int, str, str]]:
-    """What `mypy --strict` says of a program of a user: line, kind and text."""
+    """Messages of `mypy --strict` about a user's program: line, kind and text."""
     pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra 'lint'")
     path = folder / "program.py"
     path.write_text(program)

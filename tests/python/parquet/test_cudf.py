@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libcudf makes of plain footers, where pylibcudf is installed: its hybrid scan reads metadata
+"""Plain footers in libcudf, where pylibcudf is installed: its hybrid scan reads metadata
 without a GPU. tests/gpu decodes."""
 
 from __future__ import annotations

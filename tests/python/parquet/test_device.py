@@ -168,7 +168,7 @@ def test_nothing_is_left_on_the_device_of_what_failed(
 
 
 class FailedError(Exception):
-    """What `fail` raises."""
+    """The error that `fail` raises."""
 
 
 def fail(*_: object) -> bytes:

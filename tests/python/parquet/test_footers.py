@@ -117,7 +117,7 @@ def test_bombs_in_authentic_footers_are_refused(name: str) -> None:
 
 
 def renamed(data: bytes, algorithm: str) -> bytes:
-    """The file with another algorithm named in its end, signed anew where that is plain."""
+    """The file with another algorithm named in its end, signed again where that is plain."""
     before, text = parts(data)
     with parquet.open(data, KEY) as file:
         encrypted, crypto, fields = file.footer.encrypted, file.crypto, file.footer.fields

@@ -35,7 +35,7 @@ def test_a_plain_image_is_read_by_all(tmp_path: Path, version: str, checksum: bo
 
 
 def test_an_image_says_what_it_holds() -> None:
-    """Sizes and offsets of the footer and of the offset index are those of the image."""
+    """Sizes and offsets of the footer and of the offset index are the image's."""
     data = write(table(), write_page_index=True)
     plain = write(table(), None, write_page_index=True)
     image = bytes(parquet.to_plain(data, KEY))

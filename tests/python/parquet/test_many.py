@@ -187,7 +187,7 @@ def test_patterns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     with pytest.raises(FileNotFoundError, match=r"z\* stands for no files whose names end in"):
         parquet.find_files(folder / "z*")
-    strange = folder / "[1]?.parquet"  # it is there, so it is no pattern
+    strange = folder / "[1]?.parquet"  # it is there, so it is not a pattern
     strange.write_bytes(write(table(3)))
     assert parquet.read_dataset(strange, KEY).num_rows == 3
     monkeypatch.chdir(folder)

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[dict[str, Any]]:
-    """What the program saw on its cluster."""
+    """The program's report about its cluster."""
     for name in ("ray", "pandas"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"needs {name}: the extra `cluster`")

@@ -128,7 +128,7 @@ def test_a_column_without_its_key_can_be_left_out() -> None:
         assert pq.read_metadata(io.BytesIO(file.metadata)).num_rows == 500
     with pytest.raises(parquet.MissingKeyError, match="one key was given for the whole file"):
         parquet.read_table(data, KEY)
-    # And who has the column's key alone leaves the signature unverified.
+    # And who has only the column's key leaves the signature unverified.
     with pytest.raises(parquet.MissingKeyError, match=r"no key for the footer.*check_footer=False"):
         parquet.open(data, {"a": KEYS[32]})
     with parquet.open(data, {"a": KEYS[32]}, check_footer=False) as file:
@@ -318,7 +318,7 @@ def test_a_buffer_serves_the_next_chunk_once_nobody_reads_it() -> None:
 
 
 def test_long_chunks_in_the_child_of_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The threads that read them do not live there: the pool is made anew."""
+    """The threads that read them do not live there: the pool is made again."""
     monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     data = write(table())
     assert parquet.read_table(data, KEY).equals(table())

@@ -376,7 +376,7 @@ def test_random_changes_give_the_documented_errors(data: Any) -> None:
     except (*REFUSED, ValueError):
         return
     if bytes(changed) != whole and name not in ("ctr", "column keys", "signed footer"):
-        # What is not covered: bytes between modules, of which these files have none.
+        # Not covered: bytes between modules, of which these files have none.
         assert bytes(found) == bytes(parquet.to_plain(whole, keys))
 
 

@@ -305,7 +305,7 @@ def test_configurations_that_cannot_be(
 
 @pytest.mark.parametrize("metadata", [{}, {"t": b"of t", "t.u": b"of u", "l": b"of l"}])
 def test_names_stand_for_the_same_columns_in_both_directions(metadata: dict[str, bytes]) -> None:
-    """What a path begins with names its column, and the longest name counts."""
+    """The start of a path names its column, and the longest name counts."""
     own: dict[bytes | str, bytes] = {"t": KEYS[24], "t.u": KEYS[32], "l": KEYS[16][::-1]}
     config = EncryptionConfig(KEY, column_keys=own, column_key_metadata=metadata)  # type: ignore[arg-type]
     data = sealed(write(table(), None), config)

@@ -15,7 +15,7 @@ from queue_support import HOUR, IV
 
 
 def run_python(code: str) -> str:
-    """What a fresh interpreter prints; fails when it fails or hangs."""
+    """The output of a fresh interpreter; fails when it fails or hangs."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )

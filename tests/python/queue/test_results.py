@@ -20,7 +20,7 @@ SEALED = oracle.encrypt("aes-128-ctr", bytes(16), bytes(8), IV)
 
 
 class Out:
-    """Memory of a library that is known by DLPack alone."""
+    """Memory of a library that is known only by DLPack."""
 
     def __init__(self, size: int = 16) -> None:
         self.array = np.zeros(size, "u1")

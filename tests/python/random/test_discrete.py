@@ -127,7 +127,7 @@ def test_moments_of_wide_ones(sigma: Any) -> None:
 def test_variance_is_sigma_squared() -> None:
     by_sigma = Generator(KEY).discrete_gaussian(500, Fraction(5, 2))
     assert (Generator(KEY).discrete_gaussian(500, variance=Fraction(25, 4)) == by_sigma).all()
-    two = Generator(KEY).discrete_gaussian(20_000, variance=2).astype(float)  # sigma is no fraction
+    two = Generator(KEY).discrete_gaussian(20_000, variance=2).astype(float)  # sigma: no fraction
     assert abs(two.var() - 2) < 6.1 * 2 * math.sqrt(2 / len(two))
 
 

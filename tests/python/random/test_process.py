@@ -29,7 +29,7 @@ def test_generators_without_a_key_differ_and_never_repeat() -> None:
 
 
 def test_the_key_is_replaced_before_the_numbers_are_made() -> None:
-    """Fast key erasure: neither the key before nor that of the call is in the state afterwards."""
+    """Fast key erasure: neither the key before nor the call's key is in the state afterwards."""
     for algorithm in ("chacha20", "aes-256-ctr"):
         generator = Generator(algorithm=algorithm)  # type: ignore[arg-type]
         before = bytes(generator._key)

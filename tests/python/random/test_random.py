@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher.random.Generator`: its numbers are those of the definition (random_oracle), in any
+"""`warpcipher.random.Generator`: its numbers follow the definition (random_oracle), in any
 split and by any engine."""
 
 from __future__ import annotations

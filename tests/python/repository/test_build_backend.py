@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build says where it cannot begin, and which compiler it asks for."""
+"""Errors of a build that cannot begin, and the compiler that it asks for."""
 
 from __future__ import annotations
 

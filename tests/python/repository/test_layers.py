@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checker of layers finds in small trees; `make lint` runs it over this one."""
+"""The checker of layers in small trees; `make lint` runs it over this one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ COUNT = "WC_API size_t wc_algorithm_count(void);"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What the tools of a release read, to be changed."""
+    """The files that the tools of a release read, to be changed."""
     for folder in ("tools", "cmake", "include", "tests/abi"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     for name in ("CMakeLists.txt", "CHANGELOG.md"):

@@ -203,7 +203,7 @@ def test_nothing_unknown(cipher: str, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("cipher", ["aes-128", "des", "des-ede3"])
 def test_every_hit_of_a_weak_test_is_found_once(cipher: str, engine: str) -> None:
-    """Few known bits let wrong keys pass on purpose; the reference tells which. The same range in
+    """Few known bits let wrong keys pass on purpose; the reference says which. The same range in
     shards gives the same keys."""
     key = random_key(cipher, random.Random(7))
     key = key[:2] + b"\x2a" + key[3:]

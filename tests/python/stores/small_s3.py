@@ -85,7 +85,7 @@ LONG = 1 << 26
 
 @dataclass
 class Store:
-    """What the server holds, and what it saw."""
+    """The objects of the server, and the requests it saw."""
 
     objects: dict[str, tuple[Content, str]] = field(default_factory=dict)  # content, ETag
     uploads: dict[str, tuple[str, dict[int, tuple[Content, str]]]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Store:
         return sum(request.kind == kind for request in self.seen)
 
     def bytes_read(self) -> int:
-        """What the ranges of all requests ask for."""
+        """The bytes that the ranges of all requests ask for."""
         total = 0
         for request in self.seen:
             if request.kind == "get":
@@ -247,7 +247,7 @@ def _get(store: Store, request: Request) -> Answer:
 
 
 def generation_of(etag: str) -> str:
-    """What Google has beside an ETag."""
+    """Google's version beside an ETag."""
     return str(int(hashlib.sha256(etag.encode()).hexdigest()[:12], 16))
 
 

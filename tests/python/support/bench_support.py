@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of `warpcipher bench` share."""
+"""Shared by the tests of `warpcipher bench`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def path_with_command(folder: Path) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-# What is ignored here, as under nohup or behind `&`, the commands would ignore too.
+# Signals ignored here, as under nohup or behind `&`, the commands would ignore too.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)

@@ -3,7 +3,7 @@
 
 Messages are laid out in one painted buffer: apart or in place, at offsets that are aligned or not.
 After the run the whole buffer is compared with what it must be, so a byte written too far, an input
-that changed or an output that is shifted all show. What is tested is a `Target`: an engine with a
+that changed or an output that is shifted all show. A test's subject is a `Target`: an engine with a
 kind of memory that it takes.
 """
 
@@ -45,7 +45,7 @@ class Memory(Protocol):
         """Part of a buffer, sharing its memory."""
 
     def read(self, buffer: Any) -> bytes:
-        """What is there, after all work on it."""
+        """The content, after all work on it."""
 
 
 class HostMemory:
@@ -170,7 +170,7 @@ class Image:
             slot.buffer_size = len(self.before)
 
     def after(self, found: bytes) -> bytes:
-        """What the buffer must hold. After a text whose padding was taken off anything may lie."""
+        """The expected content. After a text whose padding was taken off anything may lie."""
         image = bytearray(self.before)
         for slot in self.slots:
             start, want = slot.out_start, slot.expected
@@ -195,7 +195,7 @@ class Image:
                     f"got      {got[:96].hex()}\nexpected {slot.expected[:96].hex()}"
                 )
         near = [slot.describe() for slot in self.slots if slot.in_start <= at][-1:]
-        raise AssertionError(f"byte {at} of the buffer changed and is no output; near {near}")
+        raise AssertionError(f"byte {at} of the buffer changed and is not output; near {near}")
 
 
 Runner = Callable[[Target, Any, list[Slot]], None]

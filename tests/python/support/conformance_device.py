@@ -104,7 +104,7 @@ class DeviceArray:
         synchronize()
 
     def load(self) -> bytes:
-        """What is there after all work of the GPU."""
+        """The content after all work of the GPU."""
         content = ctypes.create_string_buffer(max(self.size, 1))
         synchronize()
         call("cuMemcpyDtoH_v2", content, ctypes.c_uint64(self.pointer), ctypes.c_size_t(self.size))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must come out, by somebody else's code: pyca/cryptography (OpenSSL) where it is installed,
+"""The expected results, by somebody else's code: pyca/cryptography (OpenSSL) where it is installed,
 this library's `reference` engine where it is not or does not know the case."""
 
 from __future__ import annotations

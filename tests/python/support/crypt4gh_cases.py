@@ -52,7 +52,7 @@ def segments(plain: bytes, *secrets: bytes) -> bytes:
 
 
 def edited(plain: bytes, lengths: tuple[int, ...]) -> bytes:
-    """What the specification says in words."""
+    """Applies an edit list, by the words of the specification."""
     out, at = b"", 0
     for place, length in enumerate(lengths):
         out += plain[at : at + length] if place % 2 else b""

@@ -60,7 +60,7 @@ class Case:
 
     @property
     def secret(self) -> bytes:
-        """What no error may show."""
+        """The secret that no error may show."""
         if isinstance(self.key, formats.Keyset):
             return self.key.primary.value
         if isinstance(self.key, age.Identity):
@@ -153,6 +153,6 @@ AGE = Case(
     context=b"",
 )
 
-# What keys for people need.
+# Keys for people need this package.
 HAS_CRYPTOGRAPHY = importlib.util.find_spec("cryptography") is not None
 CASES = [*COBBLESTONES, *SMALL_SEGMENTS, *([AGE] if HAS_CRYPTOGRAPHY else [])]

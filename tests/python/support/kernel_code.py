@@ -57,7 +57,7 @@ HYBRID_TEXT = {
 }
 # Big-endian counters, and those of GCM-SIV.
 COUNTER_MODES = ("CounterMode", "LittleEndianCounterMode")
-# Counter mode of one message, and its key stream alone.
+# Counter mode of one message, and only its key stream.
 LONG_MODES = ("CounterMode", "KeyStreamMode")
 # Whether the kernel is for texts at multiples of 16; the other takes texts at any address.
 PLACES = (True, False)
@@ -78,7 +78,7 @@ def cuobjdump() -> str:
 
 
 def printed(*command: str) -> str:
-    """What a program prints. One that fails is a failed test: nothing was checked."""
+    """The output of a program. One that fails is a failed test: nothing was checked."""
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"{' '.join(command)}: exit code {run.returncode}: {run.stderr}"
     return run.stdout
@@ -97,7 +97,7 @@ def architectures() -> frozenset[str]:
 
 
 def dump(*options: str, architecture: str = ARCHITECTURE) -> str:
-    """What cuobjdump prints of the extension, whose kernels are those of every build."""
+    """cuobjdump's output for the extension, whose kernels are the same in every build."""
     if architecture not in architectures():
         pytest.skip(f"built for {', '.join(sorted(architectures()))}, not for {architecture}")
     text = printed(cuobjdump(), "-arch", architecture, *options, str(_native.__file__))

@@ -21,7 +21,7 @@ GPU = Gpu("a stand-in", "9.0", 4, 1 << 20, 1 << 30, 1 << 30, "0", "13.0", "13.0"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a job is made from, and the text it is given."""
+    """The parameters of a job, and the text it is given."""
 
     variant: str
     key: bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `warpcipher.random` must give, by its definition (docs/design/random.md), in NumPy over the
+"""The numbers of `warpcipher.random`, by its definition (docs/design/random.md), in NumPy over the
 ciphers: the native code is compared with it."""
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def permutation(key: bytes, algorithm: str, stream: int, position: int, count: i
 
 
 def in_a_child(work: Callable[[], bytes]) -> bytes:
-    """What `work` gives in a child of a fork; the text of an exception where it raises one."""
+    """The result of `work` in a child of a fork; the text of an exception where it raises one."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -115,7 +115,7 @@ def processes() -> list[tuple[str, int]]:
 
 
 def memory(process: int) -> bytes:
-    """What a process may write to."""
+    """The memory that a process may write to."""
     parts = []
     folder = Path(f"/proc/{process}")
     with (folder / "maps").open() as maps, (folder / "mem").open("rb", 0) as content:

@@ -74,7 +74,7 @@ class Flow:
         default_factory=set
     )  # loads from shared memory, secret address
 
-    # What was written under a guard, as an instruction under the same guard finds it, on a
+    # The value written under a guard, as an instruction under the same guard finds it, on a
     # straight piece of code; and there, predicates of which one is a copy of the other.
     _guarded: dict[tuple[str, str], int] = field(default_factory=dict)
     _copies: set[frozenset[str]] = field(default_factory=set)
@@ -142,7 +142,7 @@ class Flow:
         return self.state_of(operand, state, word) & ALL
 
     def state_of(self, operand: str, state: State, word: int = 0) -> int:
-        """What an operand is made of, or the word-th register after it."""
+        """The sources of an operand, or of the word-th register after it."""
         result = 0
         for offset in constants(operand):
             result |= ALL if offset + 4 * word in self.keys else 0
@@ -226,7 +226,7 @@ class Flow:
                     secret |= OTHER
                 if word != 0 or not is_view:
                     secret |= ELSEWHERE
-            # What stays where the guard does not hold.
+            # The value that stays where the guard does not hold.
             other = self._guarded.get((name, opposite(i.guard))) if i.guard else None
             for known in [key for key in self._guarded if name in (key[0], key[1].lstrip("!"))]:
                 del self._guarded[known]
@@ -267,7 +267,7 @@ class Flow:
 
     @staticmethod
     def split(i: Instruction) -> tuple[list[tuple[str, int]], list[str]]:
-        """What an instruction writes, each with its place in a row, and its sources."""
+        """The registers that an instruction writes, each with its place, and its sources."""
         if i.base == "R2P":
             return [(f"P{n}", 0) for n in range(7)], list(i.operands[1:])
         predicate = re.compile(r"U?P[\dT]")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What long runs share: how long they go on, threads whose faults count, and what is in use."""
+"""Shared by long runs: how long they go on, threads whose faults count, and what is in use."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SECOND = 10**9
 
 
 class Killed(BaseException):
-    """What stands for SIGKILL: nothing of the store works from here on."""
+    """Stands for SIGKILL: nothing of the store works from here on."""
 
 
 class StepStore(Store):

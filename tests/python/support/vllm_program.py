@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What vLLM answers by a model: run as a program, with the arguments of `vllm serve`. It finds
+"""vLLM's answers by a model: run as a program, with the arguments of `vllm serve`. It finds
 plug-ins by its own loader, in each of its processes."""
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NAME = "warpcipher.weights.torch_checkpoint"
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """What opens the files of a checkpoint."""
+    """The reader that opens the files of a checkpoint."""
     module = types.ModuleType("filesystem")
     for name in ("FileSystem", "FileSystemReader", "FileSystemWriter"):
         setattr(module, name, type(name, (), {}))

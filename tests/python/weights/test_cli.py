@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `warpcipher info` says of models, and `warpcipher rewrap`."""
+"""`warpcipher info` of models, and `warpcipher rewrap`."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_every_bit_of_the_header_is_signed(tmp_path: Path) -> None:
 
 
 def resigned(path: Path, **changes: Any) -> None:
-    """The header with changes to its metadata, signed anew: what the owner of the key may do."""
+    """The header with changes to its metadata, signed again: what the owner of the key may do."""
     data = path.read_bytes()
     found = header.read_header(lambda offset, size: data[offset : offset + size], len(data))
     metadata = {k: v for k, v in (found.metadata or {}).items() if k != SIGNATURE}

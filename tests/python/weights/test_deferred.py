@@ -22,7 +22,7 @@ ROWS, COLUMNS = 64, 1 << 16
 
 @pytest.fixture
 def model(tmp_path: Path) -> dict[str, Any]:
-    """What lies, encrypted, in `x`: a matrix, experts, and tensors of odd kinds."""
+    """The tensors, encrypted, in `x`: a matrix, experts, and tensors of odd kinds."""
     torch.manual_seed(5)
     found = {
         "w": torch.randn(ROWS, COLUMNS).to(torch.bfloat16),
@@ -68,7 +68,7 @@ CUTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "nothing": ("w", lambda w: w[9:3]),
     "nothing of nothing": ("none", lambda w: w[:, 1:]),
 }
-"""What is read of one tensor without the rest of it."""
+"""The part of one tensor that is read without the rest of it."""
 
 USES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "whole": ("w", lambda w: w),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What errors of models say: which file, what it is, and what is missing."""
+"""Errors of models say which file, what it is, and what is missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a GPU is told to write where tensors lie on one. A stand-in for it encrypts on the host;
+"""The writes of a GPU where tensors lie on one. A stand-in for it encrypts on the host;
 tests/gpu has the same with a GPU."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_a_file_that_ends_with_a_full_chunk(spare: int, tmp_path: Path) -> None:
 
 
 def test_a_plain_file(tmp_path: Path) -> None:
-    """Its texts are written as they are, those of a GPU and others."""
+    """Its texts are written as they are, a GPU's and others."""
     model = {"x": np.arange(9 << 20).astype(np.uint8), **tensors()}
     weights.save_file(model, tmp_path / "host", metadata={"format": "pt"})
     taken: list[int] = []

@@ -150,7 +150,7 @@ def test_a_part_reads_its_chunks_alone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_other_chunks_may_be_damaged(tmp_path: Path) -> None:
-    """What a part does not need is not read, so it is not checked either."""
+    """Bytes that a part does not need are not read, so they are not checked either."""
     path = tmp_path / "x"
     weight = np.arange(1 << 16, dtype=np.uint32).reshape(16, -1)
     weights.save_file({"w": weight}, path, KEY)

@@ -55,7 +55,7 @@ def test_keys_from_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a stand-in for vLLM's module was told."""
+    """The registrations that a stand-in for vLLM's module got."""
     known: dict[str, Any] = {}
 
     class BaseModelLoader:

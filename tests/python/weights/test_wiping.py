@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was decrypted on the way to a tensor, and is not given out, is wiped."""
+"""Text that was decrypted on the way to a tensor, and is not given out, is wiped."""
 
 from __future__ import annotations
 

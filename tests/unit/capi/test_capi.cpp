@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI as a C program sees it: the shared library and warpcipher.h alone.
+// The C ABI as a C program sees it: only the shared library and warpcipher.h.
 #include <gtest/gtest.h>
 #include <warpcipher.h>
 
@@ -293,7 +293,7 @@ TEST(CAbi, TellsOfABatchWhatFailed) {
   ASSERT_EQ(wc_batch_result(&result, made, 1), WC_OK);
   EXPECT_EQ(result.status, WC_INVALID_TAG);
   EXPECT_EQ(other, Bytes(84));
-  // What cannot be right is found when the batch runs, and then nothing has been run.
+  // A message that cannot be right is found when the batch runs, and then nothing has been run.
   made = nullptr;
   ASSERT_EQ(wc_batch_new(&made, "cpu"), WC_OK);
   batch.reset(made);
