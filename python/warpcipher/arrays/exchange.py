@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from .library import LEGACY_STREAM, refuse_content, refuse_layout, wait
+from .library import LEGACY_STREAM, refuse_content, refuse_layout, refuse_mask, wait
 
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
@@ -53,7 +53,7 @@ class Exchange:
 
     def _view_interface(self, x: Any, interface: dict[str, Any], name: str, stream: int) -> Any:
         if interface.get("mask") is not None:
-            raise BufferError(f"{name} is a masked array")
+            raise refuse_mask(name)
         kind = interface["typestr"]
         if kind[1:2] in ("O", "U"):
             what = "text" if kind[1] == "U" else "Python objects"

@@ -53,6 +53,10 @@ def refuse_content(name: str, what: str, given: str) -> TypeError:
     return TypeError(f"{name} holds {what} ({given}): expected bytes or an array of numbers")
 
 
+def refuse_mask(name: str) -> BufferError:
+    return BufferError(f"{name} is a masked array, and bytes have no mask: give its data")
+
+
 LEGACY_STREAM = 1
 """The legacy default stream, by DLPack's and CUDA's number."""
 

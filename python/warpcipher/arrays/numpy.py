@@ -6,7 +6,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .library import refuse_content, refuse_layout
+from .library import refuse_content, refuse_layout, refuse_mask
+
+
+def check_mask(x: Any, name: str) -> None:
+    """BufferError: x is a masked array, whose elements would lose their mask."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        raise refuse_mask(name)
 
 
 class Buffers:
@@ -54,6 +61,7 @@ class NumPy(Buffers):
         return numpy is not None and isinstance(x, numpy.ndarray)
 
     def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
+        check_mask(x, name)
         if not x.flags.c_contiguous:
             raise refuse_layout(name, f"numpy.ndarray with strides {x.strides}")
         if write and not x.flags.writeable:

@@ -19,6 +19,7 @@ from typing import Any
 
 from .. import _native
 from ..arguments import kind, require_int, require_items
+from ..arrays.numpy import check_mask
 from . import gpu
 from .gpu import FIRST_PART, LAYOUT_PART, Layout, copied_in, copied_out, layout_of
 
@@ -142,6 +143,7 @@ class Blocks:
                 f"blocks has a {type(tensor).__name__}: expected arrays of one library, NumPy, "
                 "PyTorch, or another with DLPack"
             )
+        check_mask(tensor, "blocks")
         if not 0 <= axis < tensor.ndim - 1:
             raise ValueError(
                 f"axis is {axis}: expected 0 to {tensor.ndim - 2} for {tensor.ndim} dimensions"

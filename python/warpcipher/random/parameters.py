@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from .. import _later
 from .._types import StreamLike
 from ..arguments import require_number
+from ..arrays.numpy import check_mask
 from . import arrays
 
 numpy: Any = _later.Module("numpy")
@@ -54,6 +55,7 @@ def check(name: str, x: Any, shape: tuple[int, ...]) -> Any:
         return require_number(name, x)
     if isinstance(x, list | tuple):
         x = numpy.asarray(x)
+    check_mask(x, name)
     given = tuple(x.shape)
     pairs = zip(reversed(given), reversed(shape), strict=False)
     if len(given) > len(shape) or any(extent not in (1, whole) for extent, whole in pairs):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import warpcipher as wc
 
 from .. import _later
+from ..arrays.numpy import check_mask
 from ..arrays.torch import address_of
 from .header import DTYPES, shown
 
@@ -45,7 +46,7 @@ _BY_TORCH = {entry.torch: name for name, entry in DTYPES.items() if entry.torch}
 
 
 def entry_of(name: object, tensor: Any) -> Entry:
-    """A tensor of any of the libraries. Raises TypeError."""
+    """A tensor of any of the libraries. Raises TypeError and BufferError."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a tensor is {type(name).__name__}: expected str")
     torch = sys.modules.get("torch")
@@ -59,6 +60,7 @@ def entry_of(name: object, tensor: Any) -> Entry:
             f"tensor {shown(name)} is {what}: expected an array of NumPy, PyTorch, CuPy or JAX, of "
             "a dtype that safetensors has"
         )
+    check_mask(tensor, f"tensor {shown(name)}")
     on_gpu = (lambda: _on_gpu(tensor)) if _is_on_one_gpu(tensor) else None
     return Entry(known, tuple(tensor.shape), lambda: _array_bytes(tensor), on_gpu)
 

@@ -10,10 +10,10 @@ all that works on a descriptor works on them too: all cores, and GPUs.
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from io import FileIO
 from typing import Any, BinaryIO, Protocol
 
 from .. import formats, stores
@@ -23,7 +23,7 @@ from .._types import PathLike
 from .._uncopied import Uncopied
 from ..formats.file_chunks import read_plain
 from ..formats.gds import read_into
-from ..formats.whole import write_whole
+from ..formats.whole import copy_whole, write_whole
 
 AT_ONCE = 32 << 20
 """Bytes of an object that are asked for together."""
@@ -162,7 +162,7 @@ def written(target: Any) -> Iterator[BinaryIO]:
         file.seek(0)
         upload = stores.writing(target, size=size) if stores.is_url(target) else None
         with upload or nullcontext(target) as sink:
-            shutil.copyfileobj(file, sink, 1 << 20)
+            copy_whole(file, sink)
 
 
 @contextmanager
@@ -193,5 +193,5 @@ def place_of(data: Any) -> Iterator[str]:
         yield f"/proc/self/fd/{file.fileno()}"
 
 
-def _memory_file() -> BinaryIO:
+def _memory_file() -> FileIO:
     return open(os.memfd_create("warpcipher"), "w+b", buffering=0)  # noqa: PTH123

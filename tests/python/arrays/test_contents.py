@@ -129,6 +129,13 @@ def test_what_is_no_number_is_refused(use: Use) -> None:
             use(make())
 
 
+@pytest.mark.parametrize("name", [n for n in USES if n.endswith((" data", " out"))])
+def test_a_mask_is_not_lost(name: str) -> None:
+    given = np.ma.array(np.zeros(16, "u1"), mask=True)
+    with pytest.raises(BufferError, match="is a masked array, and bytes have no mask"):
+        USES[name](given)
+
+
 def is_read_only(given: Any) -> bool:
     return memoryview(given).readonly if isinstance(given, memoryview) else False
 

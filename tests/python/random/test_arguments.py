@@ -125,6 +125,7 @@ def test_a_refused_number_moves_nothing(name: str, value: object) -> None:
         (np.empty((3, 4), np.float32).T, BufferError, "not C-contiguous"),
         (np.empty(3, ">f4"), TypeError, "byte order of this machine"),
         (np.empty(3, object), TypeError, "out is of object"),
+        (np.ma.zeros(3), BufferError, "out is a masked array"),
         (np.empty(3, np.complex64), TypeError, "out is of complex64"),
         (b"abc", BufferError, "read-only"),
         (memoryview(b"abc"), BufferError, "read-only"),
@@ -200,6 +201,8 @@ def test_arrays_of_parameters() -> None:
     # NumPy repeats the same noise in each row of a result larger than asked for.
     with pytest.raises(ValueError, match=r"mean has the shape \(4, 3\): expected one that broad"):
         keyed().normal(3, np.zeros((4, 3)))
+    with pytest.raises(BufferError, match="mean is a masked array"):
+        keyed().normal(3, np.ma.array([1, 2, 3], mask=[0, 1, 0]))
     p = np.array([0.0, 0.25, 1.0])
     ones = keyed().bernoulli((20_000, 3), p)
     assert ones.dtype == bool

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,35 @@ def test_a_key_of_no_format_says_where_keys_come_from(tmp_path: Path) -> None:
     found = message(ValueError, tmp_path, "very-secret")
     assert "a source of warpcipher.keys, such as from_file(path)" in found
     assert "very-secret" not in found
+
+
+class ShortWriter(io.RawIOBase):
+    """A raw file that takes 7 bytes at a time, or none in non-blocking mode."""
+
+    def __init__(self, blocks: bool = True) -> None:
+        self.data = bytearray()
+        self._blocks = blocks
+
+    def write(self, data: Any) -> int | None:
+        if not self._blocks:
+            return None
+        self.data += data[:7]
+        return min(7, len(data))
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_file_that_takes_a_part_at_a_time_gets_all(key: Any) -> None:
+    writer = ShortWriter()
+    weights.save_file({"w": np.ones(300)}, writer, key)  # type: ignore[arg-type]
+    assert weights.load(bytes(writer.data), key, framework="np")["w"].sum() == 300
+    with pytest.raises(BlockingIOError, match="non-blocking mode"):
+        weights.save_file({"w": np.ones(3)}, ShortWriter(blocks=False), key)  # type: ignore[arg-type]
+
+
+def test_a_masked_array_is_not_stored_without_its_mask(tmp_path: Path) -> None:
+    with pytest.raises(BufferError, match="tensor 'w' is a masked array"):
+        weights.save_file({"w": np.ma.array([1, 2], mask=[0, 1])}, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_closed_model_and_tensors_that_are_none(tmp_path: Path) -> None:
