@@ -67,26 +67,30 @@ class Model(Closed):
             raise FormatError(f"{name} holds {shown(twice[0])}, which another file has too")
         self._places.update(dict.fromkeys(held, file))
 
+    def _open(self) -> dict[str, TensorFile]:
+        """Each tensor's file. ValueError after `close`."""
+        if not self._files:
+            raise ValueError("the model is closed")
+        return self._places
+
     def _file(self, name: str) -> TensorFile:
-        if name not in self._places:
-            if not self._files:
-                raise ValueError("the model is closed")
+        places = self._open()
+        if name not in places:
             raise KeyError(f"no tensor {shown(str(name))}")
-        return self._places[name]
+        return places[name]
 
     def keys(self) -> list[str]:
-        """The names of the tensors, sorted."""
-        return sorted(self._places)
+        """The names of the tensors, sorted. Raises ValueError after `close`."""
+        return sorted(self._open())
 
     def offset_keys(self) -> list[str]:
         """The names in the order of the tensors' bytes."""
-        return list(self._places)
+        return list(self._open())
 
     def metadata(self) -> dict[str, str] | None:
         """The metadata of the header, None if there is none; of several files only the texts
         that all of them have. Raises ValueError after `close`."""
-        if not self._files:
-            raise ValueError("the model is closed: its metadata are read while it is open")
+        self._open()
         first, *others = (file.metadata for file in self._files)
         if first is None:
             return None

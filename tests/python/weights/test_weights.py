@@ -108,8 +108,9 @@ def test_no_metadata_is_none(tmp_path: Path) -> None:
             model.get_tensor("b")
     with pytest.raises(ValueError, match="closed"):
         model.get_tensor("a")
-    with pytest.raises(ValueError, match="the model is closed"):
-        model.metadata()
+    for call in (model.metadata, model.keys, model.offset_keys):
+        with pytest.raises(ValueError, match="the model is closed"):
+            call()
 
 
 def test_all_tensors_share_one_block(tmp_path: Path) -> None:
