@@ -87,7 +87,8 @@ def require_items(name: str, value: Iterable[Item], expected: str) -> list[Item]
 def require_seconds(name: str, value: object) -> float:
     if not isinstance(value, (int, float)):
         raise TypeError(f"{name} is {kind(value)}: expected a number of seconds")
-    if not (math.isfinite(value) and value >= 0):
+    seconds = require_number(name, value)
+    if not (math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"{name} is {value}: expected a number of seconds, 0 or more")
     return value
 

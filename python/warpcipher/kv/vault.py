@@ -49,6 +49,8 @@ SESSION_BLOCKS = 1 << 32
 SESSION_BYTES = 1 << 40
 """Sealed under one key at most: an attacker then distinguishes AES-GCM from random with 2^-57."""
 KEPT_KEYS = 1024
+LONGEST_TENANT = 2000
+"""Bytes: HKDF of OpenSSL 3.0 takes 2048 of label, algorithm and tenant."""
 
 _forks = 0
 
@@ -64,7 +66,7 @@ os.register_at_fork(after_in_child=_count_fork)
 class Identity(NamedTuple):
     """The identity that blocks are bound to: a sealed block opens only for the same one.
 
-    tenant:    whose they are; each tenant has keys of its own.
+    tenant:    whose they are, up to 2000 bytes of UTF-8; each tenant has keys of its own.
     model:     whose cache they are: name and version, and the rank that has this part of it.
     hashes:    of each block: the server's hash of its tokens, and of all before them.
     positions: of each block in its sequence, from 0; None where the hashes cover it: 0 for all.
@@ -369,6 +371,11 @@ class _Names(NamedTuple):
         for name, text in (("tenant", tenant), ("model", model)):
             if not isinstance(text, str):
                 raise TypeError(f"the identity's {name} is {type(text).__name__}: expected str")
+        if len(tenant.encode()) > LONGEST_TENANT:
+            raise ValueError(
+                f"the identity's tenant has {len(tenant.encode())} bytes of UTF-8: expected "
+                f"{LONGEST_TENANT} or fewer"
+            )
         if not isinstance(hashes, list):
             hashes = require_items("the identity's hashes", hashes, "bytes for each block")
         positions = None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .. import _native
 from .._uncopied import Uncopied
-from ..arguments import parse_device, require_int
+from ..arguments import parse_device, require_int, view_bytes
 from ..arrays import choose_stream, finished, library_of, size_of, stream_pointer
 from ..random.arrays import NewArray, choose_library, open_target
 from . import google
@@ -108,7 +108,7 @@ class Keys(Uncopied):
     def from_bytes(cls, data: Buffer) -> Keys:
         """The keys that `to_bytes` wrote. ValueError: anything else, as far as that can be seen:
         a key has no redundancy, so most changes to one give another that is valid."""
-        text = memoryview(data).cast("B")
+        text = view_bytes("data", data)
         if len(text) < HEADER.size or text[:4] != MAGIC:
             raise ValueError(
                 "the bytes are not keys of point functions: they do not begin with wdpf"
@@ -155,7 +155,7 @@ class Keys(Uncopied):
         """
         width = require_int("bits", bits, 0, MOST_BITS)
         depth = _native.dpf_record_size("aes-128-mmo", group, width) // 16 - 3
-        decoded = [google.decode(bytes(memoryview(key)), depth, group) for key in keys]
+        decoded = [google.decode(bytes(view_bytes("a key", key)), depth, group) for key in keys]
         if len({party for party, _ in decoded}) != 1:
             raise ValueError("the keys are not of one party, or there are none")
         records = bytearray(b"".join(record for _, record in decoded))

@@ -195,6 +195,11 @@ def test_what_does_not_fit(library: str) -> None:
         vault.seal(blocks, [1], out[:size], identity=who._replace(positions=None))
     with pytest.raises(TypeError, match="the identity's tenant is bytes: expected str"):
         vault.seal(blocks, [1, 2], out, identity=who._replace(tenant=b"tenant"))
+    assert len(vault.seal(blocks, [1, 2], identity=who._replace(tenant="t" * 2000)))
+    with pytest.raises(ValueError, match="tenant has 2001 bytes of UTF-8: expected 2000"):
+        vault.seal(blocks, [1, 2], out, identity=who._replace(tenant="t" * 2001))
+    with pytest.raises(BufferError, match="blocks is a masked array"):
+        vault.seal(np.ma.zeros((6, 4)), [1, 2], out, identity=who)
     with pytest.raises(TypeError, match=r"identity is str: expected a kv\.Identity"):
         vault.seal(blocks, [1, 2], out, identity="tenant")
     with pytest.raises(TypeError):

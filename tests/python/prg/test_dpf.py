@@ -174,6 +174,9 @@ def test_damaged_keys_are_refused() -> None:
     for other in (*(text[:cut] for cut in (0, 3, 15, 16, len(text) - 1)), text + b"\0"):
         with pytest.raises(ValueError, match=r"do not begin with wdpf|2 keys of 20 bits have"):
             dpf.Keys.from_bytes(other)
+    for wrong in ("wdpf", None):
+        with pytest.raises(TypeError, match=r"data is \w+: expected bytes-like"):
+            dpf.Keys.from_bytes(wrong)  # type: ignore[arg-type]
     headers = [(0, 0), (4, 2), (5, 6), (6, 3), (7, 64), (7, 19), (7, 21), (8, 0), (8, 2), (9, 1)]
     right_bits = 16 + size - 32
     records = [(16, text[16] ^ 1), (right_bits + 2, 0xFF), (right_bits + 15, 1), (12, 1), (12, 3)]

@@ -32,6 +32,7 @@ PAIR = Pair(bytes(16), wc.Cipher("aes-128-ecb", bytes(16)).encrypt(bytes(16)))
         ({"interval": "1"}, TypeError, "interval is str: expected a number of seconds"),
         ({"interval": float("nan")}, ValueError, "interval is nan: expected .* 0 or more"),
         ({"interval": float("inf")}, ValueError, "interval is inf: expected .* 0 or more"),
+        ({"interval": 10**400}, ValueError, "interval is an integer too large for a float"),
         ({"interval": -1}, ValueError, "interval is -1: expected .* 0 or more"),
         ({"checkpoint": 5}, TypeError, "int"),
         ({"checkpoint": b"c"}, TypeError, "the checkpoint is bytes: expected a path as text"),
