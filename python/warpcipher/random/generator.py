@@ -244,8 +244,9 @@ class Generator(Source):
             mean, std = require_number("mean", mean), require_number("std", std)
             return self._fill(out, "normal", mean, std, stream)
         target = parameters.writable("mean or std", out, stream)
-        mean = parameters.check("mean", mean, tuple(target.shape))
-        std = parameters.check("std", std, tuple(target.shape))
+        # Copies: either may be `out`, or a part of it.
+        mean = parameters.check("mean", mean, tuple(target.shape)) + 0
+        std = parameters.check("std", std, tuple(target.shape)) + 0
         self._fill(out, "normal", 0.0, 1.0, None)
         target[...] = target * std + mean
         return out

@@ -198,6 +198,9 @@ def test_arrays_of_parameters() -> None:
     assert (found == (plain * 0.5 + mean).astype(np.float16)).all()
     moved = (keyed().normal((2, 3)) + np.array([1, 2, 3])).astype(np.float32)
     assert (keyed().normal((2, 3), [1, 2, 3]) == moved).all()
+    out = np.array([1.0, 2.0, 4.0])
+    expected = keyed().normal(3, out, out[::-1].copy(), dtype="float64")
+    assert (keyed().normal_(out, out, out[::-1]) == expected).all()
     # NumPy repeats the same noise in each row of a result larger than asked for.
     with pytest.raises(ValueError, match=r"mean has the shape \(4, 3\): expected one that broad"):
         keyed().normal(3, np.zeros((4, 3)))
