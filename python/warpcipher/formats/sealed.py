@@ -21,13 +21,13 @@ from .._types import PathLike
 from ..stores.store import shown
 from .base import wipe
 from .layout import FormatError
-from .short import decrypt_short, encrypt_short
+from .registry import decryptor_of
 from .source import Regular, open_source
 from .stream import Progress, decrypt_stream, encrypt_stream
 from .trees import Manifest, ManifestError, context_of_file, context_of_manifest
 
 if TYPE_CHECKING:
-    from .base import Format, Options, ReadAt
+    from .base import Format, Options, PieceCipher, ReadAt
     from .reader import DecryptedFile, SeekableReader
     from .tree_parts import Opened
     from .whole import Reader, Writer
@@ -157,12 +157,35 @@ class Sealed:
         decrypt_stream(reader, writer, key, format=name, options=options, progress=progress)
 
     def encrypt_short(self, text: memoryview, options: Options) -> memoryview:
-        """A whole file, of a short text. Raises as `encrypt_stream`."""
-        return encrypt_short(text, self.key, self.format, options)
+        """A whole file, of a short text, from memory to memory: of many of them the buffers and
+        threads of a stream take more time than the cipher. Raises as `encrypt_stream`."""
+        if not options.armor:
+            encryptor = self.format.encryptor(self.key, options)
+            try:
+                if (out := _whole(encryptor, text, encryptor.header)) is not None:
+                    return out
+            finally:
+                encryptor.close()
+        sealed = io.BytesIO()
+        self.encrypt(io.BytesIO(text), sealed, options)
+        return sealed.getbuffer()
 
     def decrypt_short(self, file: memoryview, options: Options) -> memoryview:
         """The text of a short file. Raises as `decrypt_stream`."""
-        return decrypt_short(file, self._opening, self.format, options)
+        if not self.format.unwrap_size:  # of no format that may be text
+            key = self._opening
+            decryptor = decryptor_of(
+                self.format, key, options, lambda at, size: file[at : at + size]
+            )
+            try:
+                text = file[decryptor.layout.header_size :]
+                if decryptor.edits is None and (out := _whole(decryptor, text)) is not None:
+                    return out
+            finally:
+                decryptor.close()
+        plain = io.BytesIO()
+        self.decrypt(io.BytesIO(file), plain, options)
+        return plain.getbuffer()
 
     def opened(self, source: SeekableReader, options: Options) -> DecryptedFile:
         """The text of a file. Raises as `DecryptingReader`."""
@@ -312,3 +335,15 @@ class Sealed:
                 f"this is not the file that the manifest of the tree {tree!r} lists there: it "
                 "was exchanged, cut or damaged, or is of another time"
             )
+
+
+def _whole(cipher: PieceCipher, data: memoryview, header: bytes = b"") -> memoryview | None:
+    """The result for data of one piece, after the header; None: they are more."""
+    if len(data) > (cipher.piece if cipher.whole else cipher.first_piece - 1):
+        return None
+    begin, more = len(header), cipher.layout.overhead
+    if not cipher.whole:
+        more = max(0, cipher.capacity - max(cipher.first_piece, cipher.piece))
+    out = memoryview(bytearray(begin + len(data) + more))
+    out[:begin] = header
+    return out[: begin + cipher.process(data, out[begin:], final=True)]
