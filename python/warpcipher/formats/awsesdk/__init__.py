@@ -11,9 +11,9 @@ formats.open("secret", key)
 
 from __future__ import annotations
 
+from .format import FRAME_LENGTH, Options
 from .header import SUITES, Suite
 from .keys import KMS, Discovery, RawAES, RawRSA, keyring
-from .options import FRAME_LENGTH, Options
 
 __all__ = [
     "FRAME_LENGTH",
