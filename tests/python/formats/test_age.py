@@ -221,11 +221,11 @@ def test_ranges(tmp_path: Path, size: int) -> None:
 
 def test_an_empty_last_chunk_is_that_of_an_empty_file_alone() -> None:
     """age: "the final chunk MAY be empty only if it is the only one"."""
-    from warpcipher.formats.age import payload
+    from warpcipher.formats.age.format import _layout, _sealing
 
     file_key, nonce = os.urandom(16), os.urandom(16)
     head = header.build(file_key, (ME.wrap(file_key),))
-    how = payload._sealing(payload.layout(len(head)), file_key, nonce, "auto")
+    how = _sealing(_layout(len(head)), file_key, nonce, "auto")
     full, empty = bytearray((1 << 16) + 16), bytearray(16)
     how.seal(0, 1, False, bytes(1 << 16), full)
     how.seal(1, 1, True, b"", empty)

@@ -5,8 +5,13 @@
     | header | nonce 16 | chunk 0: 65552  | ... | final: 17 to 65552  |
     +--------+----------+-----------------+-----+---------------------+
 
-The header (header.py) has the file key, wrapped for each recipient (keys.py); payload.py has the
-chunks. The final chunk is marked in its nonce; it is empty only where the plaintext is.
+The header (header.py) has the file key, wrapped for each recipient (keys.py). The rest is the
+STREAM construction over ChaCha20-Poly1305:
+
+    payload key = HKDF-SHA-256(ikm = file key, salt = nonce, info = "payload")
+    chunk i     = 65536 bytes of text, nonce = i (11, big-endian) || final (1: 00, 01)
+
+The final chunk is empty only where the plaintext is.
 """
 
 from __future__ import annotations
@@ -20,13 +25,20 @@ from typing import Any
 
 import warpcipher as wc
 
+from .. import curve25519
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
-from ..layout import FormatError
+from ..chunks import ChunkDecryptor, ChunkEncryptor, sealing
+from ..layout import FormatError, Layout
 from ..whole import Parts, Reader, TextWriter, Writer
-from . import armor, header, hybrid, key_files, payload, ssh
+from . import armor, header, hybrid, key_files, ssh
 from .hybrid import HybridIdentity, HybridRecipient
 from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
 from .ssh import SshIdentity, SshRecipient
+
+CHUNK_SIZE = 64 << 10
+NONCE_SIZE = 16
+MAX_CHUNKS = 1 << 47
+"""So that 64 bits hold every place in the file; the format has more."""
 
 _TEXT = re.compile(r"age1[0-9a-z]|ssh-(?:ed25519|rsa) ")
 """How a recipient begins."""
@@ -35,6 +47,26 @@ _KEY_TEXT = re.compile(
     rb"(?:age1[0-9a-z]{58}|AGE-(?:SECRET-KEY|PLUGIN)-|ssh-(?:ed25519|rsa) AAAA)"
 )
 """How a file of keys begins: longer than a random key may by chance."""
+
+
+def _layout(header_size: int) -> Layout:
+    """header_size: of the header without the payload's nonce."""
+    return Layout(
+        header_size=header_size + NONCE_SIZE,
+        chunk=CHUNK_SIZE,
+        overhead=curve25519.TAG_SIZE,
+        first_chunk=CHUNK_SIZE,
+        final_short=False,
+        max_chunks=MAX_CHUNKS,
+    )
+
+
+def _sealing(chunks: Layout, file_key: bytes, nonce: bytes, engine: str) -> wc._native.Sealing:
+    key = bytearray(wc._native.hkdf("sha256", file_key, nonce, b"payload", curve25519.KEY_SIZE))
+    base = bytes(curve25519.NONCE_SIZE)
+    return sealing(
+        chunks, curve25519.ALGORITHM, key, engine, nonce=base, counter_shift=8, final_shift=0
+    )
 
 
 def _parsed(key: object) -> list[Any]:
@@ -164,7 +196,9 @@ class Age(Format):
         options.check(self)
         file_key = os.urandom(FILE_KEY_SIZE)
         head = header.build(file_key, _wrapped(file_key, key))
-        return payload.encryptor(file_key, head, os.urandom(payload.NONCE_SIZE), options.engine)
+        chunks, nonce = _layout(len(head)), os.urandom(NONCE_SIZE)
+        how = _sealing(chunks, file_key, nonce, options.engine)
+        return ChunkEncryptor(chunks, head + nonce, how)
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         if armor.is_armor(prefix):
@@ -175,7 +209,7 @@ class Age(Format):
         try:
             parsed = header.parse(prefix)
             reason = f"{reason}, and is for {parsed.recipients_text()}"
-            return self.candidate(payload.layout(parsed.size), size, reason)
+            return self.candidate(_layout(parsed.size), size, reason)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")
 
@@ -184,13 +218,17 @@ class Age(Format):
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         size = header.wanted(bytes(prefix))
-        return size if size >= header.LONGEST else size + payload.NONCE_SIZE
+        return size if size >= header.LONGEST else size + NONCE_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         options.check(self)
         data = bytes(prefix)
         parsed, file_key = _opened(data, key)
-        return payload.decryptor(file_key, parsed.size, data, options.engine)
+        nonce = data[parsed.size : parsed.size + NONCE_SIZE]
+        if len(nonce) < NONCE_SIZE:
+            raise FormatError("truncated: the file ends in the nonce after its header")
+        chunks = _layout(parsed.size)
+        return ChunkDecryptor(chunks, _sealing(chunks, file_key, nonce, options.engine))
 
     def rewrapped(
         self, key: object, new_key: object, prefix: Buffer, options: Options, *, keep: bool
