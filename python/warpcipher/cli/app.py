@@ -9,6 +9,8 @@ import sys
 
 import click
 
+import warpcipher as wc
+
 from . import errors, process
 
 # Commands by name, in the order of --help, each with its module, which has an object of that name.
@@ -61,28 +63,12 @@ def _find_measure(name: str) -> click.Command:
     return click.Command(name, anything, refuse, help=MEASURE[name])
 
 
-def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if not value or ctx.resilient_parsing:
-        return
-    from warpcipher import __version__
-
-    click.echo(f"warpcipher {__version__}")
-    ctx.exit()
-
-
 @click.group(
     cls=Group,
     epilog=errors.EPILOG_OF_ALL,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(wc.__version__, message="warpcipher %(version)s")
 def cli() -> None:
     """Encrypt and decrypt files with authenticated encryption, on all CPU cores or a GPU.
 
