@@ -24,7 +24,7 @@ from warpcipher._descriptors import write_all
 from warpcipher._new_file import unfinished
 from warpcipher._types import Buffer
 
-from . import folders, process
+from . import folders
 
 
 class _Output(io.RawIOBase):
@@ -48,7 +48,7 @@ class _Output(io.RawIOBase):
         try:
             write_all(self._descriptor, data)
         except BrokenPipeError:
-            process.die(signal.SIGPIPE)
+            die(signal.SIGPIPE)
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno or errno.EIO), self.name) from None
         return size
