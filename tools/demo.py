@@ -57,7 +57,7 @@ def warpcipher(
     if show:
         say(f"   $ warpcipher {shlex.join(arguments)}")
     done = subprocess.run(
-        [sys.executable, "-m", "warpcipher.cli", *arguments],
+        [sys.executable, "-m", "warpcipher", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

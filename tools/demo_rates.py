@@ -36,7 +36,7 @@ def show_files(folder: Path) -> None:
     """File to file, whole programs on input.tar in `folder`: the better of two runs each."""
     source, target = folder / "input.tar", folder / "copy"
     size = source.stat().st_size
-    command = [sys.executable, "-m", "warpcipher.cli"]
+    command = [sys.executable, "-m", "warpcipher"]
     options = ["--force", "--key", "my.key", "-o", target.name]
     sealed = source.name + ".cobblestone"
     commands = {

@@ -20,9 +20,7 @@ import copyreg
 import sys
 
 # `python -m warpcipher` imports this first; argv[0] is "-m" until it is found.
-if sys.argv[:1] == ["-m"] and any(
-    text.endswith(("warpcipher", "warpcipher.cli")) for text in sys.orig_argv
-):
+if sys.argv[:1] == ["-m"] and any(text.endswith("warpcipher") for text in sys.orig_argv):
     from warpcipher_command import end_on_sigint
 
     end_on_sigint()

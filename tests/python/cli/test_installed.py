@@ -41,7 +41,7 @@ def test_man_page_is_well_formed() -> None:
 
 def test_bash_finds_the_completion(tmp_path: Path) -> None:
     program = tmp_path / "warpcipher"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m warpcipher.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m warpcipher "$@"\n')
     program.chmod(0o755)
     script = (
         f"PATH={tmp_path}:$PATH\n"

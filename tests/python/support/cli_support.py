@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-COMMAND = [sys.executable, "-m", "warpcipher.cli"]
+COMMAND = [sys.executable, "-m", "warpcipher"]
 
 
 def path_with_command(folder: Path) -> str:
