@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .. import _native
 from .._types import StreamLike
-from .._uncopied import Uncopied
+from .._uncopied import Closed
 from ..arguments import require_engine
 from .layout import Layout
 from .whole import Reader, TextWriter, Writer, copy_whole
@@ -76,8 +76,9 @@ class Options:
                 raise ValueError(f"format {chosen.name} takes no {entry.name}{hint}")
 
 
-class PieceCipher(Uncopied, abc.ABC):
-    """The base of `Encryptor` and `Decryptor`: they take the pieces of a file in order.
+class PieceCipher(Closed, abc.ABC):
+    """The base of `Encryptor` and `Decryptor`: they take the pieces of a file in order; a `with`
+    closes them.
 
     layout:      where the chunks lie.
     first_piece: bytes that the first call of `process` takes; fewer only if it is the final one.

@@ -160,12 +160,9 @@ class Sealed:
         """A whole file, of a short text, from memory to memory: of many of them the buffers and
         threads of a stream take more time than the cipher. Raises as `encrypt_stream`."""
         if not options.armor:
-            encryptor = self.format.encryptor(self.key, options)
-            try:
+            with self.format.encryptor(self.key, options) as encryptor:
                 if (out := _whole(encryptor, text, encryptor.header)) is not None:
                     return out
-            finally:
-                encryptor.close()
         sealed = io.BytesIO()
         self.encrypt(io.BytesIO(text), sealed, options)
         return sealed.getbuffer()
@@ -173,16 +170,12 @@ class Sealed:
     def decrypt_short(self, file: memoryview, options: Options) -> memoryview:
         """The text of a short file. Raises as `decrypt_stream`."""
         if not self.format.unwrap_size:  # of no format that may be text
-            key = self._opening
-            decryptor = decryptor_of(
-                self.format, key, options, lambda at, size: file[at : at + size]
-            )
-            try:
+            with decryptor_of(
+                self.format, self._opening, options, lambda at, size: file[at : at + size]
+            ) as decryptor:
                 text = file[decryptor.layout.header_size :]
                 if decryptor.edits is None and (out := _whole(decryptor, text)) is not None:
                     return out
-            finally:
-                decryptor.close()
         plain = io.BytesIO()
         self.decrypt(io.BytesIO(file), plain, options)
         return plain.getbuffer()

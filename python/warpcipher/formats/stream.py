@@ -71,15 +71,12 @@ def encrypt_stream(
     _check_streams(reader, writer)
     options = checked_options(options)
     chosen, key = take(format, key, options)
-    encryptor = chosen.encryptor(key, options)
-    try:
+    with chosen.encryptor(key, options) as encryptor:
         wrapper = chosen.wrapped(writer, options)
         headed = _HeadedWriter(wrapper or writer, encryptor.header)
         written = _pump(Source(reader, b""), headed, encryptor, progress)
         headed.finish()
         return wrapper.finish() if wrapper else len(encryptor.header) + written
-    finally:
-        encryptor.close()
 
 
 def decrypt_stream(
@@ -115,16 +112,13 @@ def decrypt_stream(
     inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
     if inner is not None:
         source = Source(inner, b"")
-    decryptor = decryptor_of(chosen, key, options, lambda _, size: source.peek(size))
-    try:
+    with decryptor_of(chosen, key, options, lambda _, size: source.peek(size)) as decryptor:
         source.skip(decryptor.layout.header_size)
         if decryptor.edits is None:
             return _pump(source, writer, decryptor, progress)
         kept = KeptWriter(writer, decryptor.edits)
         _pump(source, kept, decryptor, progress)
         return kept.count
-    finally:
-        decryptor.close()
 
 
 def _check_streams(reader: object, writer: object) -> None:

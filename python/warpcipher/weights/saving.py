@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 from .. import formats
 from .._types import PathLike
 from ..formats import Options
-from ..formats.base import Encryptor
 from ..formats.registry import take
 from ..formats.whole import Parts, write_whole
 from ..formats.write_chunks import texts_of, write_plain
@@ -73,6 +72,7 @@ def save_file(
         return
     if format == CRYPTOTENSORS:
         raise ValueError("format cryptotensors takes its keys as a CryptotensorsKey")
+    file: Any
     texts_on_host = _texts_of(header, (entries[name] for name in placed))
     if key is None:
         if format not in ("auto", PLAIN) or context:
@@ -95,10 +95,10 @@ def save_file(
         )
     on_gpu = parts_on_gpu(entries[name] for name in placed)
     with (streamed if on_gpu is None else written)(path) as file:
-        if on_gpu is not None and _write_from_gpu(
-            chosen.encryptor(key, options), file, [memoryview(header), *on_gpu]
-        ):
-            return
+        if on_gpu is not None:
+            with chosen.encryptor(key, options) as encryptor:
+                if encryptor.write_texts(file, [memoryview(header), *on_gpu]):
+                    return
         formats.encrypt_stream(Parts(texts_on_host), file, key, format=chosen.name, options=options)
 
 
@@ -128,13 +128,6 @@ def _texts_of(header: bytes, entries: Iterable[Entry]) -> Iterator[memoryview]:
     yield memoryview(header)
     for entry in entries:
         yield entry.data()
-
-
-def _write_from_gpu(encryptor: Encryptor, file: Any, texts: list[Any]) -> bool:
-    try:
-        return encryptor.write_texts(file, texts)
-    finally:
-        encryptor.close()
 
 
 def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
