@@ -24,7 +24,7 @@ from ..formats import FormatError
 from ..formats.sealed import Sealed
 from ..formats.tree_parts import Listed, order, write
 from ..formats.trees import Entry, ManifestError, foreign_manifest
-from ..formats.whole import Digested, read_whole
+from ..formats.whole import Digested, read_all
 from .filters import Filter
 from .journal import Done, Journal
 from .places import PRIVATE, Item, Skipped, Target, is_of_a_job, is_unfinished, item_of
@@ -198,9 +198,7 @@ class Job:
         if noted is None:
             return False
         with self.work.items.opened(NAME) as file:
-            hashed, block = Digested(file), memoryview(bytearray(1 << 20))
-            while read_whole(hashed, block):
-                pass
+            read_all(hashed := Digested(file))
         return noted == hashed.digest.hex()
 
     def compare(self, manifest: Listed) -> None:

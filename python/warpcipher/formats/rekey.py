@@ -20,26 +20,14 @@ from .. import stores
 from .._descriptors import closing, open_seekable
 from .._new_file import replaced
 from .._types import PathLike
-from .base import Format, Options, wipe
+from .base import Format, Options
 from .files import reading
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import take
 from .rewrap import require_no_tree_at
 from .source import is_same_file
 from .stream import Progress, checked_options, encrypt_stream
-from .whole import Digested, Reader, Writer, copy_whole, read_whole
-
-BLOCK = 4 << 20
-
-
-def _read_all(file: Reader) -> None:
-    """Reads to the end, and keeps nothing."""
-    block = memoryview(bytearray(BLOCK))
-    try:
-        while read_whole(file, block):
-            pass
-    finally:
-        wipe(block)
+from .whole import Digested, Reader, Writer, copy_whole, read_all
 
 
 class Rekeyed:
@@ -79,12 +67,12 @@ class Rekeyed:
         if opening == []:
             file.seek(0)
             again, expected = Digested(file), (self._sealed_digest, self.sealed)
-            _read_all(again)
+            read_all(again)
         else:
             raw = DecryptingReader(file, self._format, opening, self._options, close_source=False)
             with DecryptedFile(raw) as opened:
                 again, expected = Digested(opened), (self._digest, self.size)
-                _read_all(again)
+                read_all(again)
         if (again.digest, again.count) != expected:
             raise OSError(
                 "what was written reads back as something else: the old file stays, and the new "

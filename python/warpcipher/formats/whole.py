@@ -52,6 +52,16 @@ def write_whole(writer: Writer, data: memoryview) -> None:
         data = data[_checked(count, 1, len(data), "write", writer) :]
 
 
+def read_all(reader: Reader) -> None:
+    """Reads what is left of a file, and keeps nothing. The errors are those of `read_whole`."""
+    block = memoryview(bytearray(4 << 20))
+    try:
+        while read_whole(reader, block):
+            pass
+    finally:
+        block[:] = bytes(len(block))  # it may be plaintext
+
+
 def copy_whole(reader: Reader, writer: Writer) -> None:
     """Writes all that is left of a file. The errors are as of `read_whole` and `write_whole`."""
     block = memoryview(bytearray(1 << 18))
