@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import stores
 from .._new_file import NewFile, require_replaceable
 from .._tree_names import is_own
+from .._uncopied import Closed
 from ..formats.source import Regular
 from ..formats.whole import write_whole
 from ..stores.store import Store, changed
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
 SHORT = 512 << 10
 """Bytes of an object that is read and written whole, in one request each. In most formats it is one
@@ -136,14 +137,10 @@ def _walk(root: str, keys: frozenset[tuple[int, int]]) -> Iterator[Item | Skippe
     while waiting:
         found = waiting.pop()
         if isinstance(found, str):
-            inside = sorted(_inside(root, found, keys), key=_order, reverse=True)
-            waiting += (item for _, item in inside)
+            inside = dict(_inside(root, found, keys))
+            waiting += (inside[name] for name in sorted(inside, key=os.fsencode, reverse=True))
         else:
             yield found
-
-
-def _order(found: tuple[str, object]) -> bytes:
-    return os.fsencode(found[0])
 
 
 def _inside(
@@ -202,7 +199,7 @@ def _regular(descriptor: int) -> Regular:
     return Regular(descriptor)
 
 
-class Held:
+class Held(Closed):
     """A short object of a store, all of it, as the library of the store gave it: one request,
     whatever is read, and no copy."""
 
@@ -227,12 +224,6 @@ class Held:
         return self._position
 
     def close(self) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
         pass
 
 
