@@ -168,11 +168,9 @@ def describe(path: PathLike, key: object = None, *, context: bytes = b"") -> Mod
     if key is None:
         plain = WholeFile(place, plain_image(place))
         plain.close()
-        metadata = plain.metadata or {}
-        signed = plain.header.ggml is None and ENCRYPTION in metadata
-        protection = "cryptotensors" if signed else "none"
-        header = plain.header
-        return ModelInfo(protection, False, header.tensors, user_metadata(metadata), header.ggml)
+        protection = "cryptotensors" if _is_cryptotensors(plain) else "none"
+        header, metadata = plain.header, user_metadata(plain.metadata or {})
+        return ModelInfo(protection, False, header.tensors, metadata, header.ggml)
     file = open_file(place, resolved(key), context)
     file.close()
     protection = "cryptotensors" if isinstance(key, CryptotensorsKey) else "format"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import FileIO
 from typing import Any, BinaryIO, Protocol
 
@@ -165,12 +165,9 @@ def written(target: Any) -> Iterator[BinaryIO]:
             copy_whole(file, sink)
 
 
-@contextmanager
-def streamed(target: Any) -> Iterator[Any]:
+def streamed(target: Any) -> AbstractContextManager[Any]:
     """As `written`, for what is written in order: it goes to a URL as it comes."""
-    target = stores.local_path(target)
-    with stores.writing(target) if stores.is_url(target) else written(target) as file:
-        yield file
+    return stores.writing(target) if stores.is_url(target) else written(target)
 
 
 @contextmanager
