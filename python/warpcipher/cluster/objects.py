@@ -113,7 +113,9 @@ class Nodes:
         self._ray = self._fleet.ray
         task = ObjectTask(work, kept, threads, time.time_ns(), wc.__version__, new_kept, cpus)
         self._task = self._ray.put(task)
-        self._remote = self._ray.remote(_do).options(num_cpus=cpus, max_retries=ATTEMPTS - 1)
+        self._remote = self._ray.remote(ObjectTask.do).options(
+            num_cpus=cpus, max_retries=ATTEMPTS - 1
+        )
         self._cpus = cpus
         self._held: list[Todo] = []
         self._bytes = 0
@@ -140,8 +142,7 @@ class Nodes:
 
     def flush(self) -> None:
         sizes = [todo.item.size for todo in self._held]
-        parts = max(self._places(), -(-len(sizes) // OBJECTS)) if sizes else 0
-        for part in balanced(sizes, parts) if sizes else []:
+        for part in balanced(sizes, max(self._places(), -(-len(sizes) // OBJECTS))):
             todos = self._held[part.start : part.stop]
             self._running[self._remote.remote(self._task, todos)] = todos
         self._held, self._bytes = [], 0
@@ -172,8 +173,3 @@ class Nodes:
             self._ray.cancel(done, force=True)
         self._running.clear()
         self._fleet.close()
-
-
-def _do(task: ObjectTask, todos: Sequence[Todo]) -> list[Outcome]:
-    """Runs on a node."""
-    return task.do(todos)
