@@ -256,15 +256,14 @@ class NewArray:
         if self.library != "jax":
             return self.to_fill
         if self._memory is None:
-            where = jax.devices("cpu")[0] if self._device is None else self._gpu(jax)
+            where = (
+                jax.devices("cpu")[0] if self._device is None else jax.devices("cuda")[self._device]
+            )
             return jax.device_put(self.to_fill, where)
         kind = self.dtype.rstrip("0123456789")
         tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self.dtype], self.shape)
         ordered = _Ordered(tensor, self._memory)
         return _later.Module("jax.dlpack").from_dlpack(ordered)
-
-    def _gpu(self, jax: Any) -> Any:
-        return jax.devices("cuda")[self._device]
 
 
 class _Ordered:
