@@ -148,6 +148,19 @@ class Naming:
         return name
 
 
+class SameNames(Naming):
+    """Outputs have the names of their inputs, in another folder or in their place."""
+
+    def __init__(self, suffix: str) -> None:
+        super().__init__(suffix, encrypt=False)
+
+    def __call__(self, name: str) -> str | None:
+        return name if name.endswith(self.suffix) else None
+
+    def of_input(self, path: str) -> str:
+        return os.path.basename(path)
+
+
 def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Plan:
     """Finds the jobs; reads folders, and writes nothing. Raises CliError, OSError."""
     plan = Plan()

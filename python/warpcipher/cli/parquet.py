@@ -89,19 +89,6 @@ def reading_keys(choice: keys.Choice, columns: Choices) -> Any:
     return {b"": footer, **keys_of(columns)} if columns else footer
 
 
-class _Naming(jobs.Naming):
-    """Outputs have the names of their inputs, in another folder."""
-
-    def __init__(self) -> None:
-        super().__init__(SUFFIX, encrypt=False)
-
-    def __call__(self, name: str) -> str | None:
-        return name if name.endswith(SUFFIX) else None
-
-    def of_input(self, path: str) -> str:
-        return os.path.basename(path)  # noqa: PTH119 - text that the user gave
-
-
 class ParquetRun(Run):
     """One run of a command that writes Parquet files."""
 
@@ -126,7 +113,7 @@ class ParquetRun(Run):
         self.run()
 
     def _make_plan(self) -> jobs.Plan:
-        plan = jobs.make_plan(self._options.paths, self._options.output, _Naming())
+        plan = jobs.make_plan(self._options.paths, self._options.output, jobs.SameNames(SUFFIX))
         conflicts.refuse(plan, self._key_files, self._kept, in_place=self._in_place)
         return plan
 

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# The names are text that the user gave, as everywhere here:
-# ruff: noqa: PTH119
 """`warpcipher rekey`."""
 
 from __future__ import annotations
@@ -62,13 +60,6 @@ class _Naming(jobs.Naming):
         return None if bare is None else bare + self.new
 
 
-class _InPlace(jobs.Naming):
-    """Outputs have the names of their inputs."""
-
-    def of_input(self, path: str) -> str:
-        return os.path.basename(path)
-
-
 class Rekey(Transfer):
     """One run over files, each decrypted as `decrypt` does, and encrypted as `encrypt` does, at
     once. Trees are jobs: `ObjectKeys`."""
@@ -81,7 +72,7 @@ class Rekey(Transfer):
 
     def _make_plan(self) -> jobs.Plan:
         how, old, new = self._how, self._format.extension, self._new.format.extension
-        naming = _InPlace(old, encrypt=False) if how.in_place else _Naming(old, new)
+        naming = jobs.SameNames(old) if how.in_place else _Naming(old, new)
         plan = jobs.make_plan(how.paths, how.output, naming)
         if how.in_place and old != new:
             for job in plan.jobs:
