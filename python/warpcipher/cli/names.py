@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
 import warpcipher as wc
 
 from .errors import Command, did_you_mean, usage
-from .options import option
+from .options import Option, option
 
 Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -103,6 +103,12 @@ def searched_algorithms() -> Iterable[str]:
     from warpcipher.keysearch.pairs import MODES
 
     return (entry.name for entry in wc.algorithms() if entry.name.rsplit("-", 1)[1] in MODES)
+
+
+def algorithm_option(help: str) -> Option:
+    """The option of a command that takes one of all algorithms, and needs it."""
+    how: Any = {"shell_complete": algorithms, "callback": of_option}
+    return option("--algorithm NAME", help, required=True, **how)
 
 
 FORMAT = option(

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
     from warpcipher.formats.openssl import Password
 
 _CIPHER = (
-    option(
-        "--algorithm NAME",
-        "Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
-        required=True,
-        shell_complete=names.algorithms,
-        callback=names.of_option,
-    ),
+    names.algorithm_option("Such as aes-256-ctr: `warpcipher info --algorithms` lists them."),
     keys.KEY_HEX,
     option("--iv-hex HEX", "The IV or nonce.", callback=keys.of_hex),
     option("--no-padding", "ECB and CBC: no PKCS#7 padding."),
@@ -172,13 +166,7 @@ def raw_decrypt(**given: Any) -> None:
 
 @raw.command("keygen", cls=Command, epilog=epilog())
 @argument("path FILE")
-@option(
-    "--algorithm NAME",
-    "The algorithm that the key is for.",
-    required=True,
-    shell_complete=names.algorithms,
-    callback=names.of_option,
-)
+@names.algorithm_option("The algorithm that the key is for.")
 @option("-f --force", "Replace FILE. Files that it encrypted are lost without it.")
 @option("--json as_json", "Print the result as JSON; never the key.")
 def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
