@@ -64,28 +64,6 @@ def _kvikio() -> Any:
     return _later.needed("kvikio", says, ImportError)
 
 
-class _Source:
-    """Gives ciphertext in memory of a GPU."""
-
-    def __init__(self, file: Any, device: int) -> None:
-        self._file = file
-        self._device = device
-
-    def start(self, offset: int, size: int) -> tuple[_native.DeviceArray, Any]:
-        array = _native.DeviceArray(size, self._device, LEGACY_STREAM)
-        array.clear(0, size)  # it is there: kvikio knows nothing of the stream that it is made on
-        return array, self._file.pread(array, size, offset)
-
-    def finish(self, offset: int, started: tuple[_native.DeviceArray, Any]) -> _native.DeviceArray:
-        array, future = started
-        count = future.get()
-        if count != len(array):
-            raise FormatError(
-                f"the encrypted file ended at byte {offset + count} while it was read"
-            )
-        return array
-
-
 Piece = tuple[_native.DeviceArray, int, int]
 """Plaintext on a GPU, and the bytes wanted of it: where they begin, and how many."""
 
@@ -95,32 +73,37 @@ def _pieces(
 ) -> Iterator[Piece]:
     """Raises ValueError for a range that the file does not have, before anything is read."""
     kvikio = _kvikio()
-    if offset < 0 or length < 0 or offset + length > file.raw.size:
-        raise ValueError(
-            f"the range [{offset}, +{length}) leaves the file, which has {file.raw.size} bytes"
-        )
+    file.raw.require_range(offset, length)
 
     def pieces() -> Iterator[Piece]:
         if length:
             with kvikio.CuFile(path, "r") as source:
-                yield from _read(_Source(source, device), file.raw, offset, length)
+                yield from _read(source, device, file.raw, offset, length)
 
     return pieces()
 
 
-def _read(source: _Source, reader: DecryptingReader, position: int, length: int) -> Iterator[Piece]:
+def _read(
+    source: Any, device: int, reader: DecryptingReader, position: int, length: int
+) -> Iterator[Piece]:
+    """source: the file, as kvikio has it."""
     layout = reader.layout
     first, skip = layout.locate(position)
     last = layout.locate(position + length - 1)[0]
     step = max(1, PIECE // (layout.chunk + layout.overhead))
     pieces = [(begin, min(begin + step, last + 1)) for begin in range(first, last + 1, step)]
-    waiting: deque[tuple[int, Any]] = deque()
+    waiting: deque[tuple[int, _native.DeviceArray, Any]] = deque()
     done = 0
     for number, (begin, end) in enumerate(pieces):
         for piece in pieces[number + len(waiting) : number + 2]:
             start, size = reader.place_of(*piece)
-            waiting.append((start, source.start(start, size)))
-        plain = reader.open_on_gpu(begin, end, source.finish(*waiting.popleft()))
+            sealed = _native.DeviceArray(size, device, LEGACY_STREAM)
+            sealed.clear(0, size)  # it is there: kvikio knows nothing of the stream it is made on
+            waiting.append((start, sealed, source.pread(sealed, size, start)))
+        start, sealed, future = waiting.popleft()
+        if (count := future.get()) != len(sealed):
+            raise FormatError(f"the encrypted file ended at byte {start + count} while it was read")
+        plain = reader.open_on_gpu(begin, end, sealed)
         count = min(len(plain) - skip, length - done)
         yield plain, skip, count
         done += count

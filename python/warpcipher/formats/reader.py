@@ -372,6 +372,13 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         """Bytes of plaintext."""
         return self._kept.size
 
+    def require_range(self, offset: int, length: int) -> None:
+        """Raises ValueError for bytes of plaintext that the file does not have."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise ValueError(
+                f"the range [{offset}, +{length}) leaves the file, which has {self.size} bytes"
+            )
+
     def close(self) -> None:
         """Wipes keys and decrypted chunks, and closes the file where `open` opened it."""
         if not self.closed:
@@ -459,10 +466,7 @@ class DecryptedFile(Uncopied, io.BufferedReader):
         """
         for name, value in (("offset", offset), ("length", length)):
             require_int(name, value, 0)
-        if offset + length > self.raw.size:
-            raise ValueError(
-                f"the range [{offset}, +{length}) leaves the file, which has {self.raw.size} bytes"
-            )
+        self.raw.require_range(offset, length)
         place = _native.pointer_device(0) if device is None else device
         array = _native.DeviceArray(length, place, 0)
         self.raw.read_range(offset, length, array)
