@@ -13,7 +13,7 @@ from .. import _native
 from .._types import Buffer, Self
 from ..arguments import require_int
 from .generator import Generator
-from .source import take_key
+from .source import INHERITED, take_key
 from .streams import SEEDS, STREAM_SIZE, child_key
 
 MOST_POSITION = STREAM_SIZE // 2
@@ -75,10 +75,7 @@ class _Lock:
             # Another thread may have held it when this process began.
             self._lock = threading.RLock()
             if self._keyed:
-                raise RuntimeError(
-                    "this generator has a key and came through a fork: its parent draws the same "
-                    "numbers. Make one with another stream here, or set its state"
-                )
+                raise RuntimeError(INHERITED)
 
     def __enter__(self) -> Self:
         self.check()

@@ -25,6 +25,10 @@ ALGORITHMS = ("chacha20", "aes-256-ctr")
 MOST_SPAWNED = 1 << 60
 """Generators that one with a key gives: their keys have numbers below `streams.DISCRETE`."""
 
+INHERITED = (
+    "this generator has a key and came through a fork: its parent draws the same numbers. Make one "
+    "with another stream here, or set its state"
+)
 KEY_SIZE = 32
 _ZEROS = bytes(KEY_SIZE)
 
@@ -66,10 +70,7 @@ class Source:
             with NOT_AT_FORK:
                 if self._process != process():
                     if self._keyed:
-                        raise RuntimeError(
-                            "this generator has a key and came through a fork: its parent draws "
-                            "the same numbers. Make one with another stream here, or set its state"
-                        )
+                        raise RuntimeError(INHERITED)
                     self._key[:] = os.urandom(KEY_SIZE)
                     self._lock = threading.Lock()
                     self._process = process()
