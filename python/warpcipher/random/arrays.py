@@ -27,7 +27,6 @@ SIZES = {
 """Bytes of an element of each dtype."""
 
 INTEGERS = frozenset(name for name in SIZES if "int" in name)
-FLOATS = frozenset(name for name in SIZES if "float" in name)
 
 # Of the buffer protocol: the kinds of its format characters. Sizes are the item's.
 _FORMATS = {**dict.fromkeys("BHILQN", "uint"), **dict.fromkeys("bhilqn", "int")}
