@@ -118,17 +118,11 @@ class Cobblestone(Format):
         wipe(input_key)
         if not hmac.compare_digest(keys.commitment, header[SALT_SIZE:]):
             wipe(keys.key)
-            raise header_mismatch(self.name)
+            raise wc.InvalidTag(
+                f"wrong key or context, not a {self.name} file, a damaged header, or a file of a "
+                "tree under another name than there: the header's key commitment does not match"
+            )
         return ChunkDecryptor(LAYOUT, keys.sealing(options.engine))
 
 
 FORMATS = (Cobblestone(128), Cobblestone(256))
-
-
-def header_mismatch(name: str) -> Exception:
-    """The error of a header that does not commit to the key."""
-    error: Exception = wc.InvalidTag(
-        f"wrong key or context, not a {name} file, a damaged header, or a file of a tree under "
-        "another name than there: the header's key commitment does not match"
-    )
-    return error
