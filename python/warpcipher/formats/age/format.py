@@ -208,7 +208,7 @@ class Age(Format):
         reason = f"it begins with {header.MAGIC.decode().strip()}"
         try:
             parsed = header.parse(prefix)
-            reason = f"{reason}, and is for {parsed.recipients_text()}"
+            reason = f"{reason}, and is for {header.recipients_text(parsed.stanzas)}"
             return self.candidate(_layout(parsed.size), size, reason)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")

@@ -61,10 +61,6 @@ class Header:
     mac: bytes
     size: int
 
-    def recipients_text(self) -> str:
-        """The recipients, for people."""
-        return recipients_text(self.stanzas)
-
     def check(self, file_key: bytes) -> None:
         """Raises InvalidTag if the file key is not of this header."""
         if not hmac.compare_digest(_mac(file_key, self.signed), self.mac):
