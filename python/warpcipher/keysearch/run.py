@@ -189,7 +189,9 @@ class Search:
 
     def cancel(self) -> None:
         """Ends the iteration soon. The checkpoint has the keys that were tested."""
-        self._stop()
+        self._stopped.set()
+        for worker in list(self._workers):
+            worker.cancel()
 
     def run(self) -> list[bytes]:
         """Searches to the end, and returns the keys."""
@@ -275,7 +277,7 @@ class Search:
                             self._workers.append(worker)
                             self._set_to_work(worker)
         finally:
-            self._stop()
+            self.cancel()
             for thread in self._threads:
                 thread.join()
             while not self._reports.empty():
@@ -322,7 +324,7 @@ class Search:
             self._state.found.append(number)
             self.keys.append(self.template.space.key_at(number))
         if self.keys and not self.find_all:
-            self._stop()
+            self.cancel()
 
     def _now(self) -> Progress:
         now = time.monotonic()
@@ -335,11 +337,6 @@ class Search:
             false_positives=self._state.false_positives,
             lately=UNKNOWN if self._pace is None or self._is_over() else self._pace.lately(now),
         )
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        for worker in list(self._workers):
-            worker.cancel()
 
     # --- the threads of the devices -------------------------------------------------------------
 
