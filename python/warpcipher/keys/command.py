@@ -243,8 +243,8 @@ def _ending(code: int) -> str:
 
 def _told(errors: bytearray) -> str:
     text = errors.decode("utf-8", "replace").strip()
-    lines = [line if line.isprintable() else ascii(line)[1:-1] for line in text.splitlines()]
-    return ": " + "; ".join(line for line in lines if line) if text else ""
+    lines = "; ".join(shown(line) for line in text.splitlines() if line)
+    return f": {lines}" if text else ""
 
 
 def _id_bytes(key_id: str | bytes | int) -> bytes:
