@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import functools
 import os
-import stat
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,14 +201,13 @@ def _format_of(data: bytes | str) -> wc.formats.Format:
 
 def head_of(path: str) -> bytes:
     """The beginning of a regular file; nothing of what is none or cannot be read."""
+    from warpcipher.formats.source import open_source
+
+    if path == keys.STANDARD:
+        return b""
     try:
-        if stores.is_url(path):
-            with stores.open_object(path) as source:
-                return source.read_at(0, HEAD_SIZE)
-        if path == keys.STANDARD or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
-            return b""
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            return file.read(HEAD_SIZE)
+        with open_source(path) as source:
+            return source.read_at(0, HEAD_SIZE)
     except OSError:
         return b""
 
