@@ -204,20 +204,11 @@ def safe_open(
     ...     list(model.keys())
     ['w']
     """
-    chosen = _framework(framework, device, gds)
-    return _opened(path, chosen, key, context, gds)
-
-
-def _framework(name: str, device: str | int, gds: bool) -> Framework:
     if gds and parse_device(device) is None:
         raise ValueError(f"gds reads to a GPU, and device is {device!r}")
-    return frameworks.get(name, device)
-
-
-def _opened(path: PathLike, framework: Framework, key: object, context: bytes, gds: bool) -> Model:
-    key = resolved(key)
+    chosen, key = frameworks.get(framework, device), resolved(key)
     open_one = partial(open_file, key=key, context=context, gds=gds)
-    return Model(files_of(path, key, context), open_one, framework)
+    return Model(files_of(path, key, context), open_one, chosen)
 
 
 @overload
@@ -288,9 +279,8 @@ def load_file(
     >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
     [1.0, 1.0, 1.0]
     """
-    chosen = _framework(framework, device, gds)
-    with _opened(path, chosen, key, context, gds) as model:
-        return _all_of(model, chosen)
+    with safe_open(path, framework, device, key=key, context=context, gds=gds) as model:
+        return _all_of(model)
 
 
 def load(
@@ -310,8 +300,7 @@ def load(
     >>> weights.load(data, bytes(32), framework="np")["w"].tolist()
     [1.0, 1.0, 1.0]
     """
-    chosen = _framework(framework, device, False)
-    key = resolved(key)
+    chosen, key = frameworks.get(framework, device), resolved(key)
     with place_of(data) as place:
 
         def open_one(name: str) -> TensorFile:
@@ -320,11 +309,12 @@ def load(
             return file
 
         with Model({"data": None}, open_one, chosen) as model:
-            return _all_of(model, chosen)
+            return _all_of(model)
 
 
-def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
+def _all_of(model: Model) -> dict[str, Any]:
     """All tensors of an open model; after an error the bytes read are wiped."""
+    framework = model._framework
     tensors: dict[str, Any] = {}
     blocks: list[Any] = []
     try:
