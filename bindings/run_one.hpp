@@ -21,7 +21,7 @@ struct Request {
   std::size_t tag_len;  // 0 unless the algorithm is an AEAD
 };
 
-// The tag length for an algorithm, from the argument of that name: what is given for an AEAD, 0 for others, which take
+// The tag length for an algorithm, from the argument of that name: the given one for an AEAD, 0 for others, which take
 // no other value than the default. Throws TypeError if it is not an int, ValueError if it is not a length.
 std::size_t tag_len_of(const Algorithm& algorithm, nanobind::handle tag_length);
 

@@ -146,7 +146,7 @@ inline void open(const key &key, mutable_view out, view in, view nonce, view aad
                 aad.size()));
 }
 
-/* A message, zeroed but for these; the other fields are set by name. */
+/* A message, zeroed except for these; the other fields are set by name. */
 inline wc_message message(const key &key, wc_direction direction, mutable_view out, view in, view iv = {}) {
   wc_message made{};
   made.key = key.get();
@@ -160,7 +160,7 @@ inline wc_message message(const key &key, wc_direction direction, mutable_view o
   return made;
 }
 
-/* wc_run. A message that fails has its status in the results and throws nothing; what cannot be run at all throws. */
+/* wc_run. A message that fails has its status in the results and throws nothing; one that cannot run at all throws. */
 inline std::vector<wc_result> run(const std::vector<wc_message> &messages, const char *engine = nullptr,
                                   void *stream = nullptr) {
   std::vector<wc_result> results(messages.size());

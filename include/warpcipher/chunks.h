@@ -44,7 +44,7 @@ typedef struct wc_file_chunks {
   const uint64_t *skips; /* count entries, with takes: of chunk i takes[i] bytes are wanted, from skips[i] on */
   const uint64_t *takes; /* NULL: all of each */
   size_t threads; /* that read, the caller's among them; 0: as many as the process has cores; more are not used */
-  size_t piece_len; /* bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was measured to be
+  size_t piece_len; /* bytes that a thread reads at once, or a whole chunk if that is longer; 0: the size measured to be
                        best. No longer than all chunks together, and 2^28 to a device */
 } wc_file_chunks;
 
@@ -54,7 +54,7 @@ typedef struct wc_file_chunks {
  * engine   as in wc_run, of the memory that `out` lies in.
  * *failed  gets the index of the chunk that WC_INVALID_TAG or WC_READ_FAILED is about, the first of several; count
  *          otherwise. NULL allowed.
- * stream   a cudaStream_t of the device that holds `out`, or NULL: what is on it now may use `out` until it is done.
+ * stream   a cudaStream_t of the device that holds `out`, or NULL: its work so far may use `out` until it is done.
  *
  * Returns when all is there and every tag was checked. WC_INVALID_ARGUMENT: nothing was written. On any other failure
  * `out` holds zeros wherever the chunks go. */

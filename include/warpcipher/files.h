@@ -44,7 +44,7 @@ typedef struct wc_file wc_file;
  * *out     gets the handle. Free with wc_file_free.
  * engine   as of wc_seal_file; it decrypts what wc_file_read reads.
  * file     a descriptor of a regular file that begins at byte 0 and stays as it is; its position stays, too. The handle
- *          has a duplicate of its own. key, context: as of wc_seal_file; nothing is kept of them but what is derived.
+ *          has a duplicate of its own. key, context: as of wc_seal_file; only derived keys are kept.
  *
  * WC_INVALID_TAG: wrong key or context, a damaged header, another format, or a file that was cut or added to.
  * WC_READ_FAILED: the file cannot be read, or no encrypted file has its size. */
@@ -59,7 +59,7 @@ WC_API uint64_t wc_file_size(const wc_file *file);
  *
  * memory   where `out` lies; device: the one that is current for the calling thread. Plaintext is then only in
  *          device memory.
- * stream   a cudaStream_t of the device that holds `out`, or NULL: what is on it now may use `out` until it is done.
+ * stream   a cudaStream_t of the device that holds `out`, or NULL: its work so far may use `out` until it is done.
  *
  * Returns when all is there and every chunk of the range was authenticated. WC_INVALID_ARGUMENT: nothing was written,
  * for example as the file has no such range. WC_INVALID_TAG: the file was damaged, cut, reordered or added to.

@@ -88,7 +88,7 @@ WC_API void wc_queue_free(wc_queue *queue);
  * callback may still be running. Any number of threads may wait. */
 WC_API wc_status wc_job_wait(int *done, wc_result *result, const wc_job *job, int64_t timeout_us);
 
-/* Lets go of a handle. The message goes on. NULL is allowed. */
+/* Lets go of a handle. The message continues. NULL is allowed. */
 WC_API void wc_job_free(wc_job *job);
 
 #ifdef __cplusplus

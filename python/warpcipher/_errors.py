@@ -14,7 +14,7 @@ from ._native import EngineError, InvalidTag
 
 def _join_cryptography() -> None:
     """Where `cryptography` is loaded, InvalidTag becomes a subclass of its exception: clauses of
-    programs that came from there go on to catch it. Nothing is imported for that."""
+    programs that came from there still catch it. Nothing is imported for that."""
     theirs = getattr(sys.modules.get("cryptography.exceptions"), "InvalidTag", None)
     if isinstance(theirs, type) and theirs not in InvalidTag.__mro__:
         InvalidTag.__bases__ = (theirs,)

@@ -40,7 +40,7 @@ class BatchRun(Uncopied):
     >>> import warpcipher as wc
     >>> batch = wc.Batch()
     >>> handle = batch.add("aes-128-ctr", "encrypt", bytes(16), b"text", iv=bytes(16))
-    >>> run = batch.start()  # the program goes on
+    >>> run = batch.start()  # the program continues
     >>> done = run.wait()
     >>> len(handle.result())
     4

@@ -85,7 +85,7 @@ class Cipher(Uncopied):
                     DLPack or the CUDA array interface. C-contiguous, or BufferError.
         iv:         bytes-like: one block; a nonce of any length for GCM, of 12 bytes for GCM-SIV
                     and ChaCha20-Poly1305, of 24 for XChaCha20-Poly1305, which must never be used
-                    twice with one key, but for GCM-SIV; 16 bytes for chacha20; ECB takes none.
+                    twice with one key, except for GCM-SIV; 16 bytes for chacha20; ECB takes none.
         aad:        only for AEADs: bytes that are authenticated and not encrypted.
         tag_length: only for GCM: 4, 8 or 12 to 16 bytes; 16 in other AEADs.
         out:        a writable buffer or array, in the same memory as data, or data itself. None: a

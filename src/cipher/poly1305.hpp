@@ -19,7 +19,7 @@ inline constexpr std::size_t tag_len = 16;
 inline constexpr std::size_t sum_len = 20;  // an Element as bytes: its limbs, little-endian
 
 // A number modulo p in five limbs of 26 bits, the least significant first. Results of the functions here have limbs
-// below 2^26, but for limb 1, below 2^26 + 2^12: so it need not be below p.
+// below 2^26, except for limb 1, below 2^26 + 2^12: so it need not be below p.
 struct Element {
   std::uint32_t limbs[5];
 };

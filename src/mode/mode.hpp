@@ -99,7 +99,7 @@ inline constexpr std::uint32_t gcm_tag_lens = tag_len_bit(4) | tag_len_bit(8) | 
                                               tag_len_bit(14) | tag_len_bit(15) | tag_len_bit(16);
 constexpr bool is_gcm_tag_len(std::size_t len) { return (gcm_tag_lens & tag_len_bit(len)) != 0; }
 
-// Section 7.1, step 2: an IV of 96 bits is J0 but for its last word. All others are hashed.
+// Section 7.1, step 2: an IV of 96 bits is J0 except for its last word. All others are hashed.
 inline constexpr std::size_t gcm_plain_iv_len = 12;
 
 // SP 800-38C, section A.1: lengths of tags; the nonce and the length of the text have 15 bytes together.

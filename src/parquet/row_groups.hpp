@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row groups of a footer as an index of its bytes: which chunks there are, where they lie, and the same row groups
-// written again for a plain file. Fields and their numbers are from parquet.thrift; what has no part in encryption
+// rewritten for a plain file. Fields and their numbers are from parquet.thrift; a field without a part in encryption
 // passes through as it is. Errors as in compact.hpp.
 #pragma once
 

@@ -224,7 +224,7 @@ std::vector<std::shared_ptr<Job>> FairOrder::take(std::size_t max_len, std::size
     while (!submitter.jobs.empty()) {
       Job& job = *submitter.jobs.first();
       const bool fits = len + job.text_len() <= max_len && taken.size() < max_jobs;
-      if (!fits && !taken.empty()) return taken;  // the turn goes on in the next payload
+      if (!fits && !taken.empty()) return taken;  // the turn continues in the next payload
       const std::size_t cost = cost_of(job);
       if (cost > submitter.credit && turns_.size() > 1) break;
       submitter.credit -= std::min(cost, submitter.credit);

@@ -42,7 +42,7 @@ TAG, AAD = 16, bytes(range(13))
 
 class Texts:
     """Messages of one length: each begins at a block, and its tag follows its text. IVs are zeros
-    but for the message's number."""
+    except for the message's number."""
 
     def __init__(self, algorithm: Any, count: int, size: int, own_keys: bool) -> None:
         self.info = info = wc.find_algorithm(algorithm)

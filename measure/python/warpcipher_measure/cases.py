@@ -67,7 +67,7 @@ Group = list[Case]
 
 
 def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[LeftOut]]:
-    """The cases in groups, one engine and residence after the other; and what is left out."""
+    """The cases in groups, one engine and residence after the other; and cases left out."""
     engines = {entry.name: entry for entry in wc.engines()}
     engines[AUTO] = _automatic(engines)
     groups: list[Group] = []

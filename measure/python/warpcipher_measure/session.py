@@ -95,7 +95,7 @@ class Session:
         return self.machine.without_gpu if entry.needs_gpu and self.stream is None else ""
 
     def can_run(self, variant: str) -> bool:
-        """Whether a variant can run here; what cannot is reported, once."""
+        """Whether a variant can run here; one that cannot is reported, once."""
         reason = self.missing(variant)
         if reason:
             needs = "needs a GPU: " if self.variants[variant].needs_gpu else ""
@@ -131,7 +131,7 @@ class Session:
         self.report.conclusions.append(results.Conclusion(said, here, holds))
 
     def judge(self, claims: Iterable[str], verdicts: Iterable[tuple[str, bool]]) -> None:
-        """A conclusion for each claim: what is found here, and whether it holds."""
+        """A conclusion for each claim: the result here, and whether it holds."""
         for said, (here, holds) in zip(claims, verdicts, strict=True):
             self.conclude(said, here, holds)
 

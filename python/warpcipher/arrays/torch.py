@@ -54,7 +54,7 @@ class Torch:
         torch = sys.modules["torch"]
         if stream is None or self.device(like) is None:
             return torch.empty(size, dtype=torch.uint8, device=like.device)
-        # From the memory pool of that stream: what was freed there is no longer in use by its turn.
+        # From the memory pool of that stream: memory freed there is no longer in use by its turn.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device)):
             return torch.empty(size, dtype=torch.uint8, device=like.device)
 

@@ -100,7 +100,7 @@ LISTED = 5
 """Names that an error shows."""
 
 Failures: TypeAlias = list[tuple[str, CliError]]
-"""Paths, and what is wrong with each."""
+"""Paths, and the error of each."""
 
 
 def usage(message: str) -> CliError:

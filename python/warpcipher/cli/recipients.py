@@ -152,7 +152,7 @@ class People:
     def check(self, *, encrypts: bool) -> None:
         """Raises CliError for options that the command does not take."""
         if not encrypts and (self.recipients or self.recipient_files):
-            raise usage("-r and -R say who can decrypt: give who does, with -i FILE")
+            raise usage("-r and -R say who can decrypt: give your own identity with -i FILE")
 
     def read(self, *, encrypts: bool) -> list[Any]:
         """Who files are for (encrypts), or who opens them: keys of one format. Raises CliError,

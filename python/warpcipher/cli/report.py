@@ -35,7 +35,7 @@ class Progress(Closed):
             from tqdm import tqdm  # type: ignore[import-untyped]
 
             class Bar(tqdm):  # type: ignore[misc]
-                """Hours go on to 99; then the time that is left is said as people say it."""
+                """Hours count up to 99; then the time that is left is said as people say it."""
 
                 @property
                 def format_dict(self) -> dict[str, Any]:

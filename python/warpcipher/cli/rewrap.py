@@ -30,7 +30,7 @@ _options = with_options(
         *new_keys.KEY,
         *new_keys.PEOPLE,
         option("--new-kms URI", "FILE is a Tink keyset: this key of a KMS wraps it then."),
-        option("--keep", "Those who can decrypt FILE now can go on doing so."),
+        option("--keep", "The readers that FILE has now can still decrypt it."),
     ),
     *in_section("Format", names.FORMAT, *recipients.CONTEXT),
     option("-o --output OUT", "Write OUT and leave FILE as it is."),
@@ -67,8 +67,8 @@ def rewrap(
     with a key of type oct and one of type okp; the new ones sign, so that their okp key has its
     private part.
 
-    FILE may be the URL of an object, but for keysets, or of a prefix of many, but for models: the
-    store copies the data (S3), or --copy reads and writes it. It may be an encrypted tree, too.
+    FILE may be the URL of an object (not a keyset), or of a prefix of many (not models): the store
+    copies the data (S3), or --copy reads and writes it. It may be an encrypted tree, too.
 
     \b
     warpcipher rewrap -i me.txt -R team.txt notes.age

@@ -105,7 +105,7 @@ def search(
 ) -> None:
     """Recover a lost or partly known key of your own from plaintext and ciphertext.
 
-    Prints the key in hex. The search notes what it has done in a file, and the same command goes on
+    Prints the key in hex. The search records its progress in a file, and the same command continues
     from there. docs/search.md explains templates, pairs and ranges.
 
     \b
@@ -299,8 +299,8 @@ _REACHED = ("done", "total", "fraction", "rate", "eta", "seconds", "false_positi
 
 def _going_on(checkpoint: str) -> str:
     if not Path(checkpoint).exists():
-        return "nothing was noted yet: run the same command again to start again"
-    return f"what is done is in {shown(checkpoint)}: run the same command again to go on"
+        return "no progress is recorded yet: run the same command again to start again"
+    return f"{shown(checkpoint)} has the progress: run the same command again to continue"
 
 
 def _summary(made: wc.keysearch.Search, last: Reached) -> list[str]:
@@ -340,7 +340,7 @@ class PaceWarning:
             )
             say(
                 f"warpcipher: warning: {fallen}: see whether something else uses the device; the "
-                "search goes on"
+                "search continues"
             )
         self._slow = lately.slow
 

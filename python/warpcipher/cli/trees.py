@@ -58,7 +58,7 @@ class Growing:
 
     def __init__(self, tree: Tree, sealed: Sealed, kept: Kept, *, goes_on: bool) -> None:
         """Raises CliError where the manifest that is there cannot be read: with public keys only a
-        run that goes on needs to."""
+        run that continues needs to."""
         self.tree = tree
         self._sealed = sealed
         self._kept = kept
@@ -235,7 +235,7 @@ class Growing:
             self._next_write = end + max(LEAST_SECONDS, SHARE * (end - now))
 
     def save(self) -> None:
-        """Writes the journal, for a run that goes on."""
+        """Writes the journal, for a run that continues."""
         if self._added:
             self._has_journal = True
             self._write("journal")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as in the command:
-"""The journal of a job: which objects are done, so that a second call goes on.
+"""The journal of a job: which objects are done, so that a second call continues.
 
     "warpcipher-journal-1\n", then parts, each: u64, big-endian, of the bytes that follow, and a
     file of the job's format under its key, whose plaintext is a JSON array of finished objects:
@@ -135,7 +135,7 @@ class Journal:
         return copy
 
     def _load(self, file: IO[bytes]) -> bool:
-        """Takes what an earlier run left, but for a part that is not whole."""
+        """Takes what an earlier run left, except for a part that is not whole."""
         begin = file.read(len(MAGIC))
         if begin != MAGIC and not MAGIC.startswith(begin):
             raise JournalError(
@@ -280,7 +280,7 @@ class Journal:
         return int(count)
 
     def remove(self) -> None:
-        """Of a job that nobody will go on with. Raises OSError."""
+        """Of a job that nobody will continue with. Raises OSError."""
         if self._place is not None and stores.is_url(self._place):
             stores.remove(self._place)
         elif self._place is not None:

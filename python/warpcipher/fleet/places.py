@@ -393,7 +393,7 @@ class Target:
         return Items({"": self.place_of_all}, frozenset({""})).opened(name)
 
     def listed(self) -> Iterator[Item]:
-        """All objects that are there, but for what jobs and trees leave for themselves."""
+        """All objects that are there, except for what jobs and trees leave for themselves."""
         return (item for item in self.all() if not is_of_a_job(item.name) and not is_own(item.name))
 
     def all(self) -> Iterator[Item]:

@@ -41,14 +41,14 @@ class Runner(Protocol):
     def submit(self, todo: Todo) -> None: ...
 
     def flush(self) -> None:
-        """Nothing more comes: what was held back starts."""
+        """Nothing more comes: objects held back start."""
 
     def has_room(self) -> bool: ...
 
     def collect(self, *, wait: bool) -> list[Outcome]: ...
 
     def close(self) -> None:
-        """Ends what is on its way; what is not done is left."""
+        """Ends objects on their way; others are left."""
 
 
 class Threads:

@@ -110,7 +110,7 @@ class Work:
 
     new_extension: of the new format.
     in_place: objects are replaced; their names stay.
-    keep:     those who open an object now go on doing so (rewrap).
+    keep:     those who open an object now keep doing so (rewrap).
     copy:     an object that its store cannot copy in place is read and written (rewrap).
     """
 
@@ -138,7 +138,7 @@ class Work:
     @property
     def prepares(self) -> bool:
         """Whether a tree's headers are all made, and in the journal, before the first object is
-        replaced: a run that was killed goes on without a key that opens the new ones."""
+        replaced: a run that was killed continues without a key that opens the new ones."""
         return self.task == "rewrap" and self.in_place and self.bound
 
     @property

@@ -64,7 +64,7 @@ def open(
     key (raw); or what `warpcipher.keys` takes for one: a source, a function.
     format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
     The size is authenticated here (ags1, crypt4gh, raw: not at all) and each chunk when it is read
-    (raw: not, but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag,
+    (raw: not, except for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag,
     FormatError, ValueError, OSError; so may every read.
 
     >>> import io

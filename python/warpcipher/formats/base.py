@@ -381,7 +381,7 @@ class Format(abc.ABC):
         """The bytes of a file's header, and the header with the same data keys wrapped for other
         keys: all that follows it stays.
 
-        prefix: what `decryptor` wants of the file. keep: those who open it now go on doing so.
+        prefix: what `decryptor` wants of the file. keep: those who open it now keep doing so.
         Raises InvalidTag and FormatError where the key does not open the header or it was changed,
         ValueError for keys that it cannot be for, and of a format that wraps no data key.
         """

@@ -5,7 +5,7 @@ few at a time, which stay in the cache of a core.
     | first piece | full chunks: copied here ... | what is left, with the final chunk |
 
 The pieces before and after these go the way of every stream, which knows headers and the end.
-Where copying ends early, that way goes on from the first chunk that is not done, and says what is
+Where copying ends early, that way continues from the first chunk that is not done, and says what is
 wrong. An encryption stops there: chunks after it were on the disk for a moment, and their numbers
 would be used again for a text that may have changed.
 """

@@ -74,6 +74,6 @@ def decoded(reader: Reader) -> Iterator[bytes]:
             yield base64.b64decode(part, validate=True)
         except binascii.Error:
             raise FormatError(
-                "the base64 is malformed: it was cut, goes on after its padding, or has characters "
-                "that are not base64"
+                "the base64 is malformed: it was cut, continues after its padding, or has "
+                "characters that are not base64"
             ) from None

@@ -210,7 +210,7 @@ def _refuse_foreign(prefix: bytes) -> None:
 
 
 class RawEncryptor(_RawCipher, Encryptor):
-    """Encrypts as `openssl enc` does; the header is empty, but for a password's salt."""
+    """Encrypts as `openssl enc` does; the header is empty, except for a password's salt."""
 
     def __init__(self, key: object, options: Options) -> None:
         salt = os.urandom(SALT_SIZE) if isinstance(key, Password) else b""

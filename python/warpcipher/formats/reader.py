@@ -67,7 +67,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
     BufferedReader.
 
     source: a seekable binary file object, read from its beginning. Not safe for concurrent use by
-    itself (BufferedReader's lock makes it so), but for `read_range`. The final chunk is
+    itself (BufferedReader's lock makes it so), except for `read_range`. The final chunk is
     authenticated before the constructor returns, so the size is to be trusted; every other chunk is
     when it is read. Raises InvalidTag or FormatError.
     """

@@ -43,7 +43,7 @@ def rewrap_file(
     out:     the file that is written; None replaces the file at `path` in one step; it keeps its
              permissions, and where `path` is a symbolic link the link stays.
     format:  a name in `FORMATS`; "auto" takes it from the file's beginning and the key.
-    keep:    the readers that the file has go on opening it, and the new ones are added.
+    keep:    the readers that the file has can still open it, and the new ones are added.
     replace: whether a file that is there is replaced by `out`; else FileExistsError.
     copy:    an object at a URL is read and written, all of it, where its store cannot copy it.
 

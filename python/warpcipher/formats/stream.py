@@ -60,7 +60,7 @@ def encrypt_stream(
     key, format, options: see `warpcipher.formats`; "auto" takes the format from the key.
     progress: called in this thread with the number of plaintext bytes whose ciphertext is written.
     Raises ValueError, FormatError, OSError. On an error, a `readinto` or `write` that returns what
-    cannot be among them, what was written so far is incomplete: discard it.
+    cannot be among them, the output so far is incomplete: discard it.
 
     >>> import io
     >>> from warpcipher import formats
@@ -316,7 +316,7 @@ class _Pipeline:
         consumed: int,
         written: int,
     ) -> None:
-        """consumed, written: what was before the stream's first piece."""
+        """consumed, written: bytes before the stream's first piece."""
         self._source = source
         self._writer = writer
         self._cipher = cipher

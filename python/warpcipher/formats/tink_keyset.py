@@ -151,7 +151,7 @@ class Keyset(Uncopied):
         return Keyset((*self.keys, key), self.primary_key_id)
 
     def rotated(self, template: str | None = None) -> Keyset:
-        """As `added`, and the fresh key is the primary one; the former keys go on decrypting."""
+        """As `added`, and the fresh key is the primary one; the former keys still decrypt."""
         keys = self.added(template).keys
         return Keyset(keys, keys[-1].key_id)
 

@@ -3,7 +3,7 @@
 
 A search adds up costs of 0 to 255; scores are logarithms of likelihoods. One step of cost is the
 same difference of scores in every byte, the 255th part of the largest one, so that sums of costs
-are in the order of sums of scores, but for rounding.
+are in the order of sums of scores, except for rounding.
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ class Search:
     template:   the known part of the key; None: nothing. key_mask, candidates: see `Template`.
     start, count, shard: the part of the keys, by number, that is searched: `count` from `start` on,
                 and of these the part (i, n), i from 1 to n. Numbers depend only on the template.
-    find_all:   go on after the first key.
+    find_all:   continue after the first key.
     engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
-    checkpoint: a file that records the tested ranges; a search whose file exists goes on there.
+    checkpoint: a file that records the tested ranges; a search whose file exists continues there.
     cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They see
                 template and pairs.
     interval:   seconds between two reports of progress.
@@ -358,7 +358,7 @@ class Search:
                 if time.monotonic() - began < SHORT_RUN and count == length < 1 << 62:
                     length *= 2
             self._reports.put(_Ended(worker, lost))
-        except BaseException as error:  # goes on in the thread that iterates
+        except BaseException as error:  # continues in the thread that iterates
             self._reports.put(error)
 
     def _take(self, length: int) -> tuple[int, int] | None:

@@ -159,7 +159,7 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
 
 
 def _refuse_without_aad(sealed: bytes, key: bytes, crypto: FileCrypto) -> None:
-    """Raises InvalidTag where the footer is authentic, but for the AAD that it does not have."""
+    """Raises InvalidTag where the footer is authentic, except for the AAD that it does not have."""
     if crypto.aad:
         return
     try:

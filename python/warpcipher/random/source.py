@@ -130,7 +130,7 @@ class Source:
     @property
     def state(self) -> dict[str, Any]:
         """Where a generator with a key stands: algorithm, stream, position and the number of
-        generators that it spawned. No key. Set it to go back, or to go on in a child of a fork.
+        generators that it spawned. No key. Set it to go back, or to continue in a child of a fork.
         TypeError: the generator has no key.
         """
         self._need_key("state")
@@ -209,7 +209,7 @@ class Source:
         return found
 
     def _with_key(self, key: Buffer) -> Self:
-        """A generator like this one but for key, stream and position."""
+        """A generator like this one except for key, stream and position."""
         raise NotImplementedError
 
     def reseed(self) -> None:

@@ -73,7 +73,7 @@ class OtherStore(Store):
         return self._info(url, found)
 
     def listing(self, folder: str) -> Iterator[ObjectInfo]:
-        """Folder by folder: what is in memory is the entries of those that are open."""
+        """Folder by folder: only the entries of open ones are in memory."""
         self._system.invalidate_cache()
         start = self._system._strip_protocol(self.url(folder))
         return self._walk(start, self.url(folder))

@@ -161,7 +161,7 @@ class OwnGcm {
 // One long message in work. Tiles run in any order, on any threads; each adds its part of GHASH, and the last one to
 // finish joins them and settles the tag.
 //
-// A tile is its own GCM message, whose counter goes on where the tile before ends. For libcrypto its IV is solved
+// A tile is its own GCM message, whose counter continues where the tile before ends. For libcrypto its IV is solved
 // so (gcm_solve_iv()): this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen 3: 4.1;
 // counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is its tag
 // without mask and length block.

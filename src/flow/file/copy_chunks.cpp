@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Of a piece that has several chunks: what is read and what is written lie in a quarter of a core's second cache.
+// Of a piece that has several chunks: input and output lie in a quarter of a core's second cache.
 std::size_t most_of_a_piece() {
   const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0: unknown
   return static_cast<std::size_t>(std::clamp(cache / 8, 128L << 10, 512L << 10));

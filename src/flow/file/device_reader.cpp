@@ -54,7 +54,7 @@ class FileSlot {
   }
 
   // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`. Where
-  // it fails the thread goes on: the first chunk that fails is reported.
+  // it fails the thread continues: the first chunk that fails is reported.
   bool settle() {
     if (!is_loaded_) return true;
     reading_.naming(piece_, [&] {

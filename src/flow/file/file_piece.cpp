@@ -49,7 +49,7 @@ bool has_short_gap(const std::vector<FilePiece::Extent>& extents, std::size_t i)
   return extents[i].file_offset >= end && extents[i].file_offset - end <= most_gap_in_file;
 }
 
-// Reads extents from `first` to `end` that follow each other in the file, but for short gaps.
+// Reads extents from `first` to `end` that follow each other in the file, except for short gaps.
 std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& piece, std::size_t first, std::size_t end,
                                         std::uint8_t* buffer, const std::function<void()>& check) {
   std::array<std::uint8_t, most_gap_in_file> unused;  // what gaps hold

@@ -108,7 +108,7 @@ class Joint {
     return memory_ + piece.place.window % windows_.size() * window_len_ + begin;
   }
 
-  // A piece is there. buffer: what was read of it. Decrypts its window if that is the last to arrive.
+  // A piece is there. buffer: its bytes. Decrypts its window if that is the last to arrive.
   void add(FilePiece& piece, const std::uint8_t* buffer) {
     Part part{std::move(piece.items), {}};
     piece.items.clear();

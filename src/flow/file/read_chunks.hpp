@@ -32,7 +32,7 @@ namespace warpcipher {
 struct ReadOptions {
   // That read, the caller's among them; 0: as many as the process has cores. More than that are not used.
   std::size_t threads = 0;
-  // Bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was measured to be best. A piece is
+  // Bytes that a thread reads at once, or a whole chunk if that is longer; 0: the size measured to be best. A piece is
   // no longer than all chunks together, and to a device no longer than most_device_chunk_len.
   std::size_t piece_len = 0;
   // Called on the caller's thread between pieces, and where a signal interrupted a read; may throw, and ends the call
@@ -45,7 +45,7 @@ inline constexpr std::size_t most_device_chunk_len = PinnedBudget::most / slots_
 
 // Fills `out` where the chunks say. Returns when all is there, or has failed: after a failure or an exception all that
 // they say is zeros. Reports the first chunk that failed. engine: as of run(), where the plaintext goes. stream: in
-// device memory, what is on it now may use `out` until it is done.
+// device memory, its work so far may use `out` until it is done.
 //
 // Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,
 // out_of_memory}; what options.check throws.

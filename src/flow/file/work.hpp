@@ -118,7 +118,7 @@ class FileWork {
     return true;
   }
 
-  // Whether exit waits for this thread, and the caller's may never go on: then nothing may be waited for.
+  // Whether exit waits for this thread, and the caller's may never continue: then nothing may be waited for.
   bool is_left_by_exit() const { return pool_.is_stopping() && !is_callers_thread(); }
 
   void stop() { stopped_ = true; }

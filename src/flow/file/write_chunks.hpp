@@ -36,7 +36,7 @@ struct ChunksToWrite : SealedChunks {  // of an AEAD, with IVs
 
 struct WriteOptions {
   std::size_t threads = 0;    // as of ReadOptions
-  std::size_t piece_len = 0;  // bytes of chunks that a thread takes at once; 0: what was measured to be best
+  std::size_t piece_len = 0;  // bytes of chunks that a thread takes at once; 0: the size measured to be best
   std::function<void(bool interrupted)> check;
 };
 

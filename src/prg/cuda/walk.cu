@@ -85,7 +85,7 @@ template <class G, bool Keys>
 __global__ void __launch_bounds__(G::threads, 1)
     pass_kernel(const __grid_constant__ FixedSchedules fixed, const __grid_constant__ Pass pass) {
   G::begin();
-  // The warp's batches that wait, a slot a level; slot 0 is for the one that goes on.
+  // The warp's batches that wait, a slot a level; slot 0 is for the one that continues.
   Block* const slots = reinterpret_cast<Block*>(reinterpret_cast<std::uint8_t*>(shared_tables) + G::shared_len) +
                        warp_len * static_cast<std::uint32_t>(pass.levels) * warp_index();
   const std::uint32_t lane = lane_index();

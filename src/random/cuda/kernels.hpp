@@ -143,7 +143,7 @@ inline constexpr bool is_plain = false;
 template <class T>
 inline constexpr bool is_plain<Full<T>> = true;
 
-// As visit(), but for integers of the whole range and bytes, which are Plain; also calls visitor with the elements.
+// As visit(), except for integers of the whole range and bytes, which are Plain; also calls visitor with the elements.
 template <class Visitor>
 void visit_on_device(const ArrayFill& fill, const Visitor& visitor) {
   const Distribution& d = fill.distribution;

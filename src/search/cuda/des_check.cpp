@@ -100,7 +100,7 @@ class CheckWriter {
     }
   }
 
-  // The warp goes on while one of its threads has a key left.
+  // The warp continues while one of its threads has a key left.
   void leave_when_done() {
     line("ld.local.u32 %next, [%note]");
     line("not.b32 %next, %next");

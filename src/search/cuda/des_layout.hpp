@@ -79,7 +79,7 @@ void mark_needed(const DesCircuit& circuit, std::span<const NodeId> roots, std::
 // its values. That leaves 1850 to 1990 gates of 1990 to 2080, but needs more shared memory than there is for three
 // granules; with two granules the pipe is 79% busy (ncu). By these counts it would gain 2% at best.
 //
-// A gate takes two cycles of a scheduler, whatever else goes on; so the bound is 64 gates for each clock and
+// A gate takes two cycles of a scheduler, whatever else happens; so the bound is 64 gates for each clock and
 // multiprocessor. A multiply-add of three registers takes most of another cycle, though it has its own pipe: a
 // scheduler reads two registers in a cycle. (Three independent gates and a multiply-add of one, two or three registers
 // take 6, 6.5 and 7.1 cycles.) Loads from shared memory are nearly free. A turn of more than

@@ -28,7 +28,7 @@ class DesText {
   void line(const std::string& text) { body_ += text + ";\n"; }
   void label(const std::string& text) { body_ += text + ":\n"; }
   void append(const std::string& text) { body_ += text; }
-  // Gives the text up to now away, and goes on with none.
+  // Gives the text up to now away, and continues with none.
   std::string take() { return std::exchange(body_, {}); }
 
   void load_parameter(const std::string& to, std::size_t offset) {

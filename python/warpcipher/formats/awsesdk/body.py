@@ -203,7 +203,7 @@ class FrameDecryptor(ChunkDecryptor):
         if self._rest:
             self._rest += data
             if len(self._rest) > self._full + self._ending:
-                raise FormatError("the message goes on after its end")
+                raise FormatError("the message continues after its end")
             data = memoryview(self._rest)
             if not final:
                 return 0

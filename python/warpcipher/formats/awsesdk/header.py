@@ -234,7 +234,7 @@ def sealed(suite: Suite, key: bytearray, body: bytes, required: Mapping[str, str
 
 
 class TruncatedError(FormatError):
-    """The bytes end in the header. wanted: so many are needed to go on."""
+    """The bytes end in the header. wanted: so many are needed to continue."""
 
     def __init__(self, wanted: int) -> None:
         super().__init__("truncated: the file ends in its header")

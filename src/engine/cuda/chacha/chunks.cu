@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChaCha20-Poly1305 in one pass. The text of a message, but for the rest of a block at its end, is cut into chunks
+// ChaCha20-Poly1305 in one pass. The text of a message, except for the rest of a block at its end, is cut into chunks
 // as HashView says, from the end; a block of threads takes a chunk, and its warps take segments of it in turn:
 //
 //   chunk | segment 7 | 6 | 5 | 4 | 3 | 2 | 1 | segment 0     segments are counted from the end of the text
@@ -131,7 +131,7 @@ struct Columns {
     }
   }
 
-  // The number, but for the lane's factor. A count is below 128 * 8 * 255^2 < 2^26, so two columns are below 2^35.
+  // The number, except for the lane's factor. A count is below 128 * 8 * 255^2 < 2^26, so two columns are below 2^35.
   // Their bit 0 is bit 0, 32, 64, 96, 128 and 160 of the number; 2^130 = 5.
   __device__ __forceinline__ Element number() const {
     static_assert(tiles_of_segment <= 8, "more tiles have larger counts");
@@ -354,7 +354,7 @@ struct Series {
   }
 };
 
-// The rest of a block at the end of a text: enciphers it, and goes on with the hash.
+// The rest of a block at the end of a text: enciphers it, and continues with the hash.
 template <bool Encrypting>
 __device__ __forceinline__ Element run_end(const MessageView& view, const KeyStream& stream, const Element& r,
                                            Element hash) {

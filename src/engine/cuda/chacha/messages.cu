@@ -171,7 +171,7 @@ __device__ __forceinline__ void sum_long_aad(const Messages& all, std::uint32_t 
   record.words(Record::rest)[2] = aad.words[4];
 }
 
-// The blocks of a lane, from its first on; `sum` goes on with the hash.
+// The blocks of a lane, from its first on; `sum` continues with the hash.
 template <bool Encrypting>
 __device__ __forceinline__ void run_blocks(const MessageView& view, std::uint64_t len, std::uint32_t lane,
                                            std::uint32_t log, const Record& record, Number& sum) {

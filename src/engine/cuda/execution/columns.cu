@@ -2,7 +2,7 @@
 // The steps of a columnar batch, in the order of its stream:
 //
 //   columns of the host are copied                  PlacedColumns
-//   XTS: sectors, speculatively                     start_sectors(): that is all for them, but for results
+//   XTS: sectors, speculatively                     start_sectors(): that is all for them, except for results
 //   keys                                            place_keys()
 //   views, prefix sums, checks                      summarize()
 //   first blocks; nonces used twice; equal halves   encrypt_first_blocks(), check_nonces(), check_key_halves()

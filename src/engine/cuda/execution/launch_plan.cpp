@@ -82,7 +82,7 @@ LaunchPlan plan_launches(const Conditions& now, const BatchFacts& f) {
       break;
     }
     case TextLaunch::aead: {
-      // Lanes give whole tags only; parts are long, but for the last.
+      // Lanes give whole tags only; parts are long, except for the last.
       const StreamWork work{f.messages, f.units, f.most_units};
       plan.aead = {work, f.are_parts ? AeadKernel::chunks : choose_aead(now, work)};
       break;
