@@ -63,18 +63,19 @@ class Columns(Generic[OutT]):
              INVALID_TAG or INVALID_PADDING. The output of a failed message is zeros.
     """
 
-    __slots__ = ("_are_good", "_fetch", "_outcome", "out")
+    __slots__ = ("_are_good", "_outcome", "_results", "out")
 
-    def __init__(self, out: OutT, fetch: Callable[[], bytes], are_good: bool) -> None:
+    def __init__(self, out: OutT, results: bytes | Callable[[], bytes], are_good: bool) -> None:
         self.out = out
-        self._fetch = fetch
+        self._results = results
         self._are_good = are_good  # known without the results of each message
         self._outcome: tuple[bytes, bytes] | None = None
 
     def _fetched(self) -> tuple[bytes, bytes]:
         """Written and status; from a GPU the first call copies them, and waits for that."""
         if self._outcome is None:
-            self._outcome = _native.split_results(self._fetch())
+            results = self._results
+            self._outcome = _native.split_results(results() if callable(results) else results)
         return self._outcome
 
     @property
@@ -230,7 +231,7 @@ def run_columns(
         return _run_on_device(call, stream)
     if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
         made, results, are_good = _native.run_columns(call)
-        return Columns(made if out is None else out, lambda: results, are_good)
+        return Columns(made if out is None else out, results, are_good)
     return _run_arrays(call, stream)
 
 
@@ -256,8 +257,8 @@ def _run_arrays(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     viewed = call._replace(data=source, out=target, stream=pointer)
     held, results, are_good = _native.run_columns(viewed)
     if made is not None:
-        return Columns(library.finish(made), lambda: results, are_good)
-    return Columns(held if call.out is None else call.out, lambda: results, are_good)
+        return Columns(library.finish(made), results, are_good)
+    return Columns(held if call.out is None else call.out, results, are_good)
 
 
 # The columns that may lie on a GPU, and the bytes of an integer in each; 1: anything as bytes.

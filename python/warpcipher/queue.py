@@ -34,7 +34,7 @@ def _microseconds(timeout: float | None) -> int:
         raise TypeError(f"timeout is {type(timeout).__name__}: expected seconds, or None")
     if not timeout >= 0:
         raise ValueError(f"timeout is {timeout}: expected 0 seconds or more, or None")
-    return int(min(timeout * 1e6, float(1 << 62)))
+    return int(min(timeout, 1 << 42) * 1e6)  # no int is too large
 
 
 def _finish_all() -> None:

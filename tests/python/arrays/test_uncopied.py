@@ -89,6 +89,8 @@ def test_what_was_not_copied_works() -> None:
 def test_results_and_errors_are_data() -> None:
     columns = wc.run_columns("aes-128-ctr", "encrypt", KEY, bytes(16), lengths=[16], ivs=IV)
     assert copy.copy(columns).out is columns.out
+    again = pickle.loads(pickle.dumps(columns))  # noqa: S301 - our own
+    assert (again.out, again.written.tolist()) == (columns.out, [16])
     for error in (wc.InvalidTag("no"), wc.EngineError("none")):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
         assert (type(again), again.args) == (type(error), error.args)

@@ -296,6 +296,7 @@ def test_options_that_cannot_be_right() -> None:
         message = ("aes-128-ctr", "encrypt", bytes(16), b"x")
         with pytest.raises(ValueError, match="timeout is -1: expected 0 seconds or more"):
             q.submit(*message, iv=IV, timeout=-1)
+        assert q.submit(*message, iv=IV, timeout=10**400).result(10)
         with pytest.raises(TypeError, match="timeout is str"):
             q.submit(*message, iv=IV, timeout="1")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="tag_length is -1"):
