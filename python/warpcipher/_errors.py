@@ -41,4 +41,9 @@ def explained(what: str = "", kind: Callable[[str], Exception] = ValueError) -> 
         raise kind(f"{what}: {error}" if what else str(error)) from None
 
 
-__all__ = ["EngineError", "InvalidTag", "explained"]
+def counted(count: int, noun: str) -> str:
+    """1 block, 2 blocks."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+__all__ = ["EngineError", "InvalidTag", "counted", "explained"]

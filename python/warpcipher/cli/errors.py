@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 import click
 
 import warpcipher as wc
+from warpcipher._errors import counted as counted
 from warpcipher._errors import explained
 from warpcipher._types import PathLike
 from warpcipher.stores.store import shown as without_password
@@ -155,11 +156,6 @@ def refuse_secret(error: click.NoSuchOption) -> None:
     """Raises CliError where a PEM without its option was taken for one, which click repeats."""
     if (safe := withheld(error.option_name)) != error.option_name:
         raise usage(f"no such option: {safe}") from None
-
-
-def counted(count: int, noun: str) -> str:
-    """1 block, 2 blocks."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def translate(error: BaseException, what: str = "") -> CliError:

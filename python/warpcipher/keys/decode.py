@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from .. import _protobuf
+from .._errors import counted
 
 Encoding: TypeAlias = Literal["auto", "raw", "hex", "base64"]
 
@@ -257,7 +258,7 @@ def extra_in_hex(text: bytes) -> str | None:
 def _shape(data: bytes | bytearray, stripped: bytes) -> str:
     """Describes data that fit nothing, without showing them."""
     if _HEX.fullmatch(stripped):
-        return f"{len(stripped)} hex digit{'s' if len(stripped) > 1 else ''}"
+        return counted(len(stripped), "hex digit")
     if (extra := extra_in_hex(stripped)) is not None:
         return extra
     key = _from_base64(stripped)
@@ -267,8 +268,8 @@ def _shape(data: bytes | bytearray, stripped: bytes) -> str:
         if re.match(beginning, stripped) and _is_text(data, encoding):
             return what
     if stripped.isascii() and bytes(data).decode("latin-1").strip().isprintable():
-        return f"a text of {len(data)} byte{'s' if len(data) > 1 else ''}"
-    return f"{len(data)} byte{'s' if len(data) > 1 else ''}"
+        return f"a text of {counted(len(data), 'byte')}"
+    return counted(len(data), "byte")
 
 
 def _is_text(data: bytes | bytearray, encoding: str) -> bool:

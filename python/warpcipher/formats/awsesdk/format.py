@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import warpcipher as wc
 
+from ..._errors import counted
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, several_keys, wipe
 from ..base import Options as AnyOptions
 from ..layout import FormatError
@@ -136,11 +137,8 @@ class AwsEsdk(Format):
             parsed = header.parse(prefix)
         except FormatError:
             return None
-        count = len(parsed.keys)
-        reason = (
-            f"a header of suite 0x{parsed.suite.number:04x}, with {count} encrypted data "
-            f"key{'s' if count > 1 else ''}"
-        )
+        keys_of_it = counted(len(parsed.keys), "encrypted data key")
+        reason = f"a header of suite 0x{parsed.suite.number:04x}, with {keys_of_it}"
         if not parsed.frame_length:
             return Candidate(self.name, f"{reason}, and one block")
         try:
@@ -292,8 +290,7 @@ def _unwrapped(
             )
     if refusal is not None:
         raise refusal
-    count = len(parsed.keys)
-    named = f"the message has {count} encrypted data key{'s' if count > 1 else ''}"
+    named = f"the message has {counted(len(parsed.keys), 'encrypted data key')}"
     if not reasons:
         raise wc.InvalidTag(f"{named}, and none for a key that was given")
     raise wc.InvalidTag(f"{named}, and none opens: {reasons[0]}")

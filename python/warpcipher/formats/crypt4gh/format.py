@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ..._errors import counted
 from .. import curve25519
 from ..age import SshIdentity, SshRecipient, ssh
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, NewKey, Options, several_keys
@@ -137,8 +138,7 @@ class Crypt4gh(Format):
         reason = f"it begins with {header.MAGIC.decode()}"
         try:
             parsed = header.Header.parse(prefix)
-            count = len(parsed.packets)
-            more = f"{reason}, and has {count} packet{'s' if count > 1 else ''} for readers"
+            more = f"{reason}, and has {counted(len(parsed.packets), 'packet')} for readers"
             return self.candidate(layout(parsed.size), size, more)
         except FormatError as error:
             return Candidate(self.name, f"{reason}; {error}")

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import warpcipher as wc
 
+from ..._errors import counted
 from .. import curve25519
 from ..layout import FormatError
 from .keys import PublicKey, SecretKey
@@ -176,8 +177,7 @@ def content(header: Header, keys: Sequence[SecretKey]) -> Content:
                 texts[text] = None
                 break
     if not texts:
-        count = len(header.packets)
-        packets = f"{count} packet{'s' if count > 1 else ''}"
+        packets = counted(len(header.packets), "packet")
         given = "the key opens" if len(keys) == 1 else f"the {len(keys)} keys open"
         raise wc.InvalidTag(
             f"{given} none of the {packets} of the header: the file is for others, or damaged"
