@@ -11,8 +11,7 @@ import warpcipher as wc
 
 from .. import _native
 from .._errors import EngineError
-from ..keysearch import devices as device_list
-from ..keysearch.devices import Worker, WorkerLostError
+from ..keysearch.devices import LocalPool, Worker, WorkerLostError, choose
 from ..keysearch.template import Template
 from .fleet import MOST_DEVICES, check_version, connect
 
@@ -29,13 +28,10 @@ class _Node:
         self, version: str, parts: Any, blocks: Blocks, engine: str, first: int, end: int
     ) -> None:
         check_version(version)
-        self._space = _native.KeySpace(*parts)
-        self._test = _native.KeyTest(parts[0], list(blocks))
+        space, test = _native.KeySpace(*parts), _native.KeyTest(parts[0], list(blocks))
+        self._pool = LocalPool(choose(engine, None)[:MOST_DEVICES], space, test)
         self._range = first, end
-        self._devices = device_list.choose(engine, None)[:MOST_DEVICES]
-        for device in self._devices:
-            device_list.check(device, self._space, self._test, first, end)
-        self._tasks = [device.prepare(self._space, self._test) for device in self._devices]
+        self._tasks = self._pool.start(first, end)
 
     def preferred_counts(self) -> list[int]:
         return [task.preferred_count for task in self._tasks]
@@ -44,10 +40,7 @@ class _Node:
         return self._tasks[index].run(first, count)
 
     def estimate(self) -> float:
-        return sum(
-            device_list.measure(device, self._space, self._test, *self._range)
-            for device in self._devices
-        )
+        return self._pool.estimate(*self._range)
 
     def cancel(self) -> None:
         for task in self._tasks:

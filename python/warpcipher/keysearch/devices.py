@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from .. import _native
 from .._errors import EngineError
 from ..arguments import require_int, require_items
-from .template import Template
 
 if TYPE_CHECKING:
     from .._native import KeySpace, KeyTest, SearchTask
@@ -156,10 +155,8 @@ class Pool(Protocol):
 class LocalPool(Pool):
     """Devices of this machine."""
 
-    def __init__(self, devices: Sequence[Device], template: Template, test: KeyTest) -> None:
-        self._devices = devices
-        self._space: KeySpace = template.space
-        self._test = test
+    def __init__(self, devices: Sequence[Device], space: KeySpace, test: KeyTest) -> None:
+        self._devices, self._space, self._test = devices, space, test
 
     def describe(self) -> list[str]:
         return [str(device) for device in self._devices]

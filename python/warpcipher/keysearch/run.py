@@ -20,8 +20,7 @@ from typing import Literal
 from .. import _later
 from .._types import PathLike
 from ..arguments import kind, require_seconds
-from . import devices as device_list
-from .devices import LocalPool, Pool, Worker, WorkerLostError
+from .devices import LocalPool, Pool, Worker, WorkerLostError, choose
 from .pace import UNKNOWN, Estimate, Pace, Progress
 from .pairs import Algorithm, Pair, Test
 from .ranges import Range, RangeSet, select
@@ -130,7 +129,7 @@ class Search:
             )
         self._pool: Pool
         if cluster is None:
-            self._pool = LocalPool(device_list.choose(engine, devices), template, self.test.native)
+            self._pool = LocalPool(choose(engine, devices), template.space, self.test.native)
         elif devices is not None:
             raise ValueError("devices are numbers on this machine: a cluster uses all its devices")
         else:
