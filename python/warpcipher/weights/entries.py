@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -62,7 +63,26 @@ def entry_of(name: object, tensor: Any) -> Entry:
         )
     check_mask(tensor, f"tensor {shown(name)}")
     on_gpu = (lambda: _on_gpu(tensor)) if _is_on_one_gpu(tensor) else None
-    return Entry(known, tuple(tensor.shape), lambda: _array_bytes(tensor), on_gpu)
+    shape = tuple(tensor.shape)
+    return Entry(known, shape, _as_placed(name, known, shape, lambda: _array_bytes(tensor)), on_gpu)
+
+
+def _as_placed(
+    name: str, dtype: str, shape: tuple[int, ...], data: Callable[[], memoryview]
+) -> Callable[[], memoryview]:
+    """`data`, whose bytes must still be as many as the header says. ValueError."""
+    size = math.prod(shape) * DTYPES[dtype].bits // 8
+
+    def checked() -> memoryview:
+        found = data()
+        if found.nbytes != size:
+            raise ValueError(
+                f"tensor {shown(name)} had {size} bytes and has {found.nbytes}: it changed while "
+                "the file was written"
+            )
+        return found
+
+    return checked
 
 
 def _is_on_one_gpu(tensor: Any) -> bool:
@@ -110,9 +130,8 @@ def _torch_entry(name: str, tensor: Any) -> Entry:
     if DTYPES[known].bits == 4:
         shape = (*shape[:-1], 2 * shape[-1]) if shape else (2,)
     has_gpu = tensor.is_cuda and torch.version.cuda is not None and tensor.numel() != 0
-    return Entry(
-        known, shape, lambda: _torch_bytes(tensor), (lambda: _flat(tensor)) if has_gpu else None
-    )
+    data = _as_placed(name, known, shape, lambda: _torch_bytes(tensor))
+    return Entry(known, shape, data, (lambda: _flat(tensor)) if has_gpu else None)
 
 
 def _flat(tensor: Any) -> Any:

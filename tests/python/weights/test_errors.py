@@ -191,6 +191,24 @@ def test_a_file_that_takes_a_part_at_a_time_gets_all(key: Any) -> None:
         weights.save_file({"w": np.ones(3)}, ShortWriter(blocks=False), key)  # type: ignore[arg-type]
 
 
+class Changing:
+    """An array of two floats until it is read: then it has three."""
+
+    dtype, shape, size = np.dtype("f4"), (2,), 2
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        return np.zeros(3, self.dtype)
+
+
+@every_key
+def test_a_tensor_that_changes_replaces_no_file(key: object, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    weights.save_file({"w": np.ones(2)}, path, key)
+    with pytest.raises(ValueError, match="tensor 'w' had 8 bytes and has 12: it changed"):
+        weights.save_file({"w": Changing()}, path, key)
+    assert weights.load_file(path, key, framework="np")["w"].tolist() == [1, 1]
+
+
 def test_a_masked_array_is_not_stored_without_its_mask(tmp_path: Path) -> None:
     with pytest.raises(BufferError, match="tensor 'w' is a masked array"):
         weights.save_file({"w": np.ma.array([1, 2], mask=[0, 1])}, tmp_path / "m")
