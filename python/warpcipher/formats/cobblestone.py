@@ -58,21 +58,19 @@ def hkdf_expand(prk: bytearray, info: bytes, length: int) -> bytearray:
     return okm[:length]
 
 
-class _FileKeys:
-    """The keys of one file, derived from the input key and the salt."""
-
-    def __init__(self, input_key: bytearray, salt: bytes, context: bytes) -> None:
-        size = len(input_key)
-        aead = b"AEAD_AES_%d_GCM" % (8 * size)
-        info = INFO_PREFIX + aead + b"\0" + salt + context
-        okm = hkdf_expand(input_key, info, size + NONCE_SIZE + COMMITMENT_SIZE)
-        self.key = okm[:size]
-        self.base_nonce = bytes(okm[size : size + NONCE_SIZE])
-        self.commitment = bytes(okm[size + NONCE_SIZE :])
-        wipe(okm)
-
-    def sealing(self, engine: str) -> wc._native.Sealing:
-        return sealing(LAYOUT, aes("gcm", self.key), self.key, engine, nonce=self.base_nonce)
+def _keys_of_file(
+    input_key: bytearray, salt: bytes, context: bytes
+) -> tuple[bytearray, bytes, bytes]:
+    """Key, base nonce and commitment of one file, from the input key, which is wiped."""
+    size = len(input_key)
+    aead = b"AEAD_AES_%d_GCM" % (8 * size)
+    info = INFO_PREFIX + aead + b"\0" + salt + context
+    okm = hkdf_expand(input_key, info, size + NONCE_SIZE + COMMITMENT_SIZE)
+    wipe(input_key)
+    end = size + NONCE_SIZE
+    found = okm[:size], bytes(okm[size:end]), bytes(okm[end:])
+    wipe(okm)
+    return found
 
 
 class Cobblestone(Format):
@@ -93,11 +91,10 @@ class Cobblestone(Format):
         return key_bytes(key, self.key_sizes, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
-        input_key = self._key(key, options)
-        salt = os.urandom(SALT_SIZE)
-        keys = _FileKeys(input_key, salt, options.context)
-        wipe(input_key)
-        return ChunkEncryptor(LAYOUT, salt + keys.commitment, keys.sealing(options.engine))
+        salt, secret = os.urandom(SALT_SIZE), self._key(key, options)
+        file_key, nonce, commitment = _keys_of_file(secret, salt, options.context)
+        how = sealing(LAYOUT, aes("gcm", file_key), file_key, options.engine, nonce=nonce)
+        return ChunkEncryptor(LAYOUT, salt + commitment, how)
 
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
@@ -112,17 +109,16 @@ class Cobblestone(Format):
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         if len(prefix) < HEADER_SIZE:
             raise FormatError(f"truncated: {len(prefix)} bytes, and the header has {HEADER_SIZE}")
-        input_key = self._key(key, options)
-        header = bytes(prefix[:HEADER_SIZE])
-        keys = _FileKeys(input_key, header[:SALT_SIZE], options.context)
-        wipe(input_key)
-        if not hmac.compare_digest(keys.commitment, header[SALT_SIZE:]):
-            wipe(keys.key)
+        secret, header = self._key(key, options), bytes(prefix[:HEADER_SIZE])
+        file_key, nonce, commitment = _keys_of_file(secret, header[:SALT_SIZE], options.context)
+        if not hmac.compare_digest(commitment, header[SALT_SIZE:]):
+            wipe(file_key)
             raise wc.InvalidTag(
                 f"wrong key or context, not a {self.name} file, a damaged header, or a file of a "
                 "tree under another name than there: the header's key commitment does not match"
             )
-        return ChunkDecryptor(LAYOUT, keys.sealing(options.engine))
+        how = sealing(LAYOUT, aes("gcm", file_key), file_key, options.engine, nonce=nonce)
+        return ChunkDecryptor(LAYOUT, how)
 
 
 FORMATS = (Cobblestone(128), Cobblestone(256))
