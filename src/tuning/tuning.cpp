@@ -317,7 +317,7 @@ double number(std::istringstream& line) {
   digits.imbue(std::locale::classic());
   double value = -1;
   digits >> value;
-  if (digits.fail() || !digits.eof() || !std::isfinite(value) || value < 0) refuse("it has a figure that is none");
+  if (digits.fail() || !digits.eof() || !std::isfinite(value) || value < 0) refuse("one of its figures is invalid");
   return value;
 }
 
@@ -369,7 +369,7 @@ void read_together(std::istringstream& line, Together& together) {
 void read_rates(std::istringstream& line, bool together, Tuning& tuning) {
   std::string algorithm, direction, route_name;
   line >> algorithm >> direction >> route_name;
-  if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
+  if (direction != "encrypt" && direction != "decrypt") refuse("its direction is unknown");
   const RouteFields& route = find_route(route_name);
   if (!tuning.rates) tuning.rates.emplace();
   Rates& rates =

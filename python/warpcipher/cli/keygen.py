@@ -74,7 +74,7 @@ def keygen(
     """
     if public:
         if force or template or pq or format_name != DEFAULT_FORMAT:
-            raise usage("--public reads FILE: it goes with a passphrase and --json only")
+            raise usage("--public reads FILE: it takes only a passphrase and --json")
         _print_public(path, recipients.People.take(passphrase), as_json)
         return
     refuse_standard(path)

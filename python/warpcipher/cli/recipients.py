@@ -177,7 +177,7 @@ class People:
             raise usage(others[0])
         if self.has_passphrase and not self.identities:
             if found:
-                raise usage("a passphrase goes with no other recipient: give one of the two")
+                raise usage("a passphrase allows no other recipient: give one of the two")
             of = _format_of("")
             what = "New passphrase" if self.option.startswith("--new") else "Passphrase"
             add(of, [of.of_passphrase(secrets.passphrase(what))])

@@ -147,7 +147,7 @@ def _rewrap_file(path: str, how: RekeySettings, *, keep: bool) -> dict[str, Any]
     new_key = how.new.read(name)
     if how.new.people and (fits := wc.formats.resolve("auto", new_key).name) != name:
         raise usage(
-            f"the new keys are of format {fits}, and what opens the file is of {name}: `warpcipher "
+            f"the new keys are of format {fits}, and the file's key is of {name}: `warpcipher "
             "rekey` changes the format"
         )
     more: Any = {"format": name, "options": options, "keep": keep, "replace": how.force}

@@ -168,7 +168,7 @@ class Settings(RunOptions):
         listed, null = given.pop("files_from"), given.pop("null")
         settings = cls(key=keys.Choice.take(given), people=people, **given)
         if null and listed is None:
-            raise usage("--null goes with --files-from")
+            raise usage("--null needs --files-from")
         if listed == STANDARD:
             settings._refuse_standard_input("the list of files")
         if listed is not None:
@@ -220,9 +220,7 @@ class Settings(RunOptions):
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):
-            raise usage(
-                "--delete removes files that the source does not have: it goes with --update"
-            )
+            raise usage("--delete removes files that the source does not have: it needs --update")
         if self.skip_existing and self.update:
             raise usage("give one of --skip-existing and --update, which does more")
         if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):

@@ -58,7 +58,7 @@ class Rekeyed:
         again = Digested(file)
         copy_whole(again, writer)
         if (again.digest, again.count) != (self._sealed_digest, self.sealed):
-            raise OSError("what was written reads back as something else: the old file stays")
+            raise OSError("the new file reads back as something else: the old file stays")
 
     def prove(self, file: SeekableReader) -> None:
         """Reads back what was written: decrypted it must be the text; where the new key only
@@ -75,7 +75,7 @@ class Rekeyed:
                 read_all(again)
         if (again.digest, again.count) != expected:
             raise OSError(
-                "what was written reads back as something else: the old file stays, and the new "
+                "the new file reads back as something else: the old file stays, and the new "
                 "one does not appear"
             )
 

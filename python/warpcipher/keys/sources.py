@@ -69,7 +69,7 @@ def from_env(name: str, *, encoding: Encoding = "auto") -> KeySource:
     32
     """
     if not isinstance(name, str) or not name or "=" in name or "\0" in name:
-        raise ValueError("expected the name of an environment variable, got what is not a name")
+        raise ValueError("expected the name of an environment variable, got something else")
     return _Variable(name, encoding)
 
 

@@ -121,7 +121,7 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     for _ in range(counts[1]):
         key = scanner.text("a key")
         if key in metadata:
-            raise FormatError(f"GGUF: the key {shown(key)} stands there twice")
+            raise FormatError(f"GGUF: the key {shown(key)} appears twice")
         kind = scanner.number("I")
         if key == ALIGNMENT_KEY and _VALUES.get(kind) != ("uint32", "I"):
             raise FormatError(f"GGUF: {ALIGNMENT_KEY} is a value of type {kind}: expected a uint32")
@@ -131,7 +131,7 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     for _ in range(counts[0]):
         name = scanner.text("the name of a tensor")
         if name in placed:
-            raise FormatError(f"GGUF: tensor {shown(name)} stands there twice")
+            raise FormatError(f"GGUF: tensor {shown(name)} appears twice")
         placed[name], names[name] = scanner.tensor(name)
     alignment = _alignment(metadata)
     data_start = -(-scanner.place // alignment) * alignment

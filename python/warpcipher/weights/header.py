@@ -175,10 +175,10 @@ def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str] | None]:
     for name in scanner.members():
         if name == METADATA:
             if metadata is not None:
-                raise scanner.error(f"{METADATA} stands there twice")
+                raise scanner.error(f"{METADATA} appears twice")
             metadata = scanner.texts()
         elif name in tensors:
-            raise scanner.error(f"tensor {shown(name)} stands there twice")
+            raise scanner.error(f"tensor {shown(name)} appears twice")
         else:
             tensors[name] = scanner.tensor(name)
         scanner.take_plain(tensors)

@@ -226,7 +226,7 @@ def _weight_map(index: Place, key: object, context: bytes) -> dict[str, str]:
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name appears twice in one object")
     return found
 
 

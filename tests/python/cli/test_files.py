@@ -309,7 +309,7 @@ def test_lists_that_cannot_be(tmp_path: Path) -> None:
         (("--key", "key"), 2, b"Missing argument: give PATH... or --files-from FILE"),
         (("--key", "key", "--files-from", "empty"), 2, b"empty names no file"),
         (("--key", "key", "--files-from", "none"), 4, b"none: No such file"),
-        (("--key", "key", "--null", "a"), 2, b"--null goes with --files-from"),
+        (("--key", "key", "--null", "a"), 2, b"--null needs --files-from"),
         (("--key", "-", "--files-from", "-"), 2, b"the key and the list of files both want"),
         (("--key", "key", "--files-from", "-", "-"), 2, b"the input and the list of files both"),
     ):

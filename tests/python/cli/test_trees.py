@@ -320,7 +320,7 @@ def test_what_is_gone_from_the_source(tree: Path) -> None:
     (tree / "t/a").mkdir()
     options = ("--key", "key", "t")
     done = run("encrypt", "--delete", *options, cwd=tree, expect=2)
-    assert b"it goes with --update" in done.stderr
+    assert b"it needs --update" in done.stderr
     (tree / "t/a").rmdir()
     done = run("encrypt", "--update", *options, cwd=tree)
     assert (

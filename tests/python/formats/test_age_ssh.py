@@ -131,7 +131,7 @@ def test_kinds_that_are_not_taken_do_not_stop_those_beside_them() -> None:
         (lambda: ed25519_line(bytes([1]) + bytes(31)), "not a point of the curve"),
         (lambda: ed25519_line(bytes(31)), "expected one value of 32 bytes"),
         (lambda: secret("ssh-rsa").decode(), "an SSH secret key was given for a recipient"),
-        (lambda: PEM, "a PEM \\(PUBLIC KEY\\), and expected was a recipient"),
+        (lambda: PEM, "a PEM \\(PUBLIC KEY\\): expected a recipient"),
         (lambda: ME.to_text(), "an identity was given for a recipient"),
         (lambda: "github:me", "a user of GitHub is not taken"),
     ],
@@ -158,7 +158,7 @@ def ed25519_line(point: bytes) -> str:
     [
         (lambda: public("ssh-rsa"), "an SSH public key was given for an identity"),
         (lambda: str(ME.recipient), "a recipient was given for an identity"),
-        (lambda: PEM, "a PEM \\(PUBLIC KEY\\), and expected was an identity"),
+        (lambda: PEM, "a PEM \\(PUBLIC KEY\\): expected an identity"),
         (lambda: '{"kty":"oct","k":"AAAA"}', "a JSON Web Key"),
         (lambda: ME.to_text().encode("utf-16"), "text in UTF-16: write it in ASCII"),
         (lambda: b"\x80" + ME.to_text().encode(), "characters that are not ASCII"),

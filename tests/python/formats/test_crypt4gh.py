@@ -254,9 +254,9 @@ def test_files_of_keys() -> None:
         crypt4gh.SecretKey.parse(locked, "wrong")
     with pytest.raises(ValueError, match="the passphrase is empty"):
         crypt4gh.SecretKey.parse(locked, "")
-    with pytest.raises(ValueError, match="a public key of Crypt4GH, and expected was a private"):
+    with pytest.raises(ValueError, match="a public key of Crypt4GH: expected a private"):
         crypt4gh.SecretKey.parse(ME.public_key.to_text())
-    with pytest.raises(ValueError, match="a private key of Crypt4GH, and expected was a public"):
+    with pytest.raises(ValueError, match="a private key of Crypt4GH: expected a public"):
         crypt4gh.PublicKey.parse(locked)
 
 

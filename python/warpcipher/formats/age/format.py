@@ -113,7 +113,7 @@ def _wrapped(
     stanzas = (*kept, *(one.wrap(file_key) for one in recipients))
     if len({one.type == hybrid.TYPE for one in stanzas}) > 1:
         raise ValueError(
-            "a post-quantum recipient stands beside one that is none: who breaks that one reads "
+            "a post-quantum recipient stands beside one that is not: who breaks that one reads "
             "the file, so age does not take them together"
         )
     return stanzas

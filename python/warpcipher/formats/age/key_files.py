@@ -100,7 +100,7 @@ def _refuse_others(data: bytes, expected: str) -> None:
     """Names a file that has no key of age in any line, such as a PEM."""
     found = identify(data)
     if found is not None and not found.startswith(("an age ", "an SSH public key")):
-        raise ValueError(f"{found}, and expected was {expected}")
+        raise ValueError(f"{found}: expected {expected}")
 
 
 def _identity(text: str) -> Identity:

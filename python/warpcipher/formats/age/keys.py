@@ -279,7 +279,7 @@ def unwrap(stanzas: Sequence[Stanza], identities: Identities) -> bytes:
         raise ValueError(others[0].reason)
     kinds = [stanza.type for stanza in stanzas]
     if "scrypt" in kinds and len(kinds) > 1:
-        raise FormatError("malformed header: a passphrase (scrypt) goes with no other recipient")
+        raise FormatError("malformed header: a passphrase (scrypt) allows no other recipient")
     for identity in identities:
         file_key = identity.unwrap(stanzas)
         if file_key is not None:

@@ -170,7 +170,7 @@ def _body(text: bytes, kind: str) -> bytes:
         raise ValueError(f"not a key of Crypt4GH: expected -----BEGIN CRYPT4GH {kind} KEY-----")
     if found[2] != kind.encode():
         raise ValueError(
-            f"a {found[2].decode().lower()} key of Crypt4GH, and expected was a {kind.lower()} one"
+            f"a {found[2].decode().lower()} key of Crypt4GH: expected a {kind.lower()} one"
         )
     try:
         return base64.b64decode(b"".join(found[3].split()), validate=True)
