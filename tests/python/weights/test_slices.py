@@ -48,7 +48,7 @@ def index_of(shape: tuple[int, ...]) -> st.SearchStrategy[Any]:
     )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("gap", [0, 1 << 16])
 def test_a_part_is_what_numpy_takes(gap: int, model: Any, data: st.DataObject) -> None:
