@@ -40,7 +40,8 @@ class EncryptedWriter(_filesystem.FileSystemWriter):  # type: ignore[misc]
     path: a directory. key: what `warpcipher.formats.open` takes, asked for once. context: bytes
     that bind the files together, such as the name of the run and the step: with one context for two
     checkpoints under one key a file of one passes for the same file of the other. options: those of
-    PyTorch's FileSystemWriter.
+    PyTorch's FileSystemWriter. Pickled, as `async_save` does for another process, it has the key in
+    plain.
     """
 
     def __init__(
