@@ -127,7 +127,7 @@ def test_post_quantum_keys(command: Path) -> None:
 
 
 def test_post_quantum_keys_keep_to_themselves() -> None:
-    with pytest.raises(ValueError, match="beside one that is none"):
+    with pytest.raises(ValueError, match="beside one that is not"):
         encrypt(b"x", [HYBRID, ME])
     sealed = encrypt(b"x", str(HYBRID.recipient))
     assert decrypt(sealed, HYBRID.to_text()) == b"x"
