@@ -39,7 +39,7 @@ inline bool is_past_cache(const Message& m) {
 }
 
 // For a mode that runs_mode() of engine.cpp names and the caller has no code for.
-[[noreturn]] inline void throw_no_code(const Message& m) {
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_no_code(const Message& m) {
   throw Error(Status::engine_failure, "engine 'cpu' does not run ", m.algorithm().name);
 }
 
